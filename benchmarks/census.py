@@ -34,7 +34,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.greedy_walks import changed
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError
 from schemas.job.columns import QuasiIdentifier
 from tasks.engine.peak_memory import peak_rss
@@ -103,7 +103,7 @@ def alone(way: str, qids: str, effort: str) -> dict[str, Any]:
 def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
     """Runs one search and returns its figures; compiling and reading are not in them, but the memory of both is."""
     root, hierarchies = counted(source, int(asked.qids))
-    model, most = KAnonymity(asked.k), floor(asked.limit * root.records)
+    model, most = Promise(asked.k), floor(asked.limit * root.records)
     Branching(root, hierarchies, model, most, asked.objective, 30).run()
     start = time.process_time()
     if asked.one == "ours":

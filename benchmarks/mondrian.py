@@ -41,6 +41,7 @@ from core.mondrian.ranks import Axis
 from core.mondrian.recoding import Cutting, publish, total_losses
 from core.mondrian.sampling import sampled
 from core.privacy.models import DistinctDiversity
+from core.privacy.promise import Promise
 from data.tables import JOBS, maker
 from schemas.job.columns import QuasiIdentifier
 from schemas.reading.memory import memory_bytes
@@ -93,7 +94,7 @@ def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensit
         for order in ("listed", "ends")
     )
     wholes = tuple(domain.counts for domain in domains[len(qids) :])
-    rules = Rules(10, None, tuple(names[len(qids) :]), wholes)
+    rules = Rules(Promise(10), tuple(names[len(qids) :]), wholes)
     return Table(codes.astype(np.uint16), Cutting(listed, of, hierarchies, rules, (None,) * len(qids)), learnt)
 
 
@@ -109,9 +110,8 @@ def made(name: str, given: argparse.Namespace, sensitive: str | None = None) -> 
 
 def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
     columns, wholes = table.cutting.rules.columns, table.cutting.rules.wholes
-    model = DistinctDiversity(columns[0], diversity) if diversity else None
     # As the paper does: by default a class whose best cut l refuses stays whole, which with rare hands is nearly all of them.
-    rules = Rules(k, model, columns, wholes, "next") if diversity else Rules(k)
+    rules = Rules(Promise(k, (DistinctDiversity(columns[0], diversity),)), columns, wholes, "next") if diversity else Rules(Promise(k))
     axes = table.learnt if changes.get("score") == "ncp" else table.cutting.axes
     return replace(table, cutting=replace(table.cutting, rules=rules, **{"axes": axes} | changes))
 
@@ -133,14 +133,14 @@ def fragments(table: Table, count: int, way: str, share: float, seed: int) -> li
     tree = quantiles(cutting, drawn, ones, count) if way == "quantile" else multidimensional(cutting, drawn, ones, count, share)
     leaves = tree.leaf_of(cutting.ranks(table.codes))
     sizes = np.bincount(leaves, minlength=tree.leaves)
-    groups = merge_thin(tree, lambda group: int(sizes[list(group)].sum()) >= cutting.rules.k)
+    groups = merge_thin(tree, lambda group: int(sizes[list(group)].sum()) >= cutting.rules.promise.k)
     return [np.flatnonzero(np.isin(leaves, group)) for group in groups]
 
 
 def whole(table: Table, parts: Sequence[NDArray[np.intp]]) -> Losses:
     each = [costs(table, part) for part in parts]
     over = sum(part["ncp_over_values"] for part in each)
-    return total_losses(each, len(table.cutting.axes), table.cutting.rules.k, len(table.codes)) | {"ncp_over_values": over}
+    return total_losses(each, len(table.cutting.axes), table.cutting.rules.promise.k, len(table.codes)) | {"ncp_over_values": over}
 
 
 def fig11(given: argparse.Namespace) -> None:

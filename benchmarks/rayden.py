@@ -40,7 +40,7 @@ from core.lattice.search import Search
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
 from core.order.records import canonical
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from core.recoding.labels import Style
 from schemas.job.columns import QuasiIdentifier
 
@@ -158,7 +158,7 @@ def full_domain(table: Table, k: int) -> Row:
     packing = packing_of(node, table.hierarchies)
     root = Histogram(node, packing, *count_cells(packing.pack(list(table.codes.T)), packing.product))
     most = len(table.codes) // 100
-    found = Search(root, table.hierarchies, KAnonymity(k), most).run()
+    found = Search(root, table.hierarchies, Promise(k), most).run()
     assert found is not None
     chosen = roll_up(root, found.node, table.hierarchies)
     kept = chosen.counts >= k

@@ -19,6 +19,7 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import Axis
+from core.privacy.promise import Promise
 from core.recoding.prices import Labels
 from schemas.job.columns import QuasiIdentifier
 
@@ -56,7 +57,7 @@ def one_node(points: Points) -> NDArray[np.int64]:
 def by_cuts(points: Points) -> NDArray[np.int64]:
     """Returns the class of each record by Mondrian's cuts."""
     codes = coded(points)[0]
-    return partition(codes.astype(np.uint16), np.ones(len(points), np.int64), axes(points), Rules(K)).of_rows().astype(np.int64)
+    return partition(codes.astype(np.uint16), np.ones(len(points), np.int64), axes(points), Rules(Promise(K))).of_rows().astype(np.int64)
 
 
 def by_clusters(points: Points) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.lattice.search import Search
 from core.persons.digests import digests_of
 from core.persons.repeats import NOTHING, Repeats
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tasks.source.reading import BATCH_ROWS
 from tasks.store.keys import code_of, reached
 
@@ -209,7 +209,7 @@ def optimum(given: argparse.Namespace) -> None:
     print(f"medical, {len(table.codes):,} records, objective dm_star, one root")
     for k in (10, 50, 250):
         for limit in (0, 0.01):
-            search = Search(root, table.cutting.hierarchies, KAnonymity(k), int(limit * len(table.codes)), "dm_star")
+            search = Search(root, table.cutting.hierarchies, Promise(k), int(limit * len(table.codes)), "dm_star")
             spent, found = cpu(search.run)
             print(
                 f"k = {k}, limit {limit}: {found.nodes:,} nodes, {found.passing:,} pass, {found.evaluated:,} rolled up, {spent:.2f} CPU s",
@@ -228,7 +228,7 @@ def persons(given: argparse.Namespace) -> None:
     some = asked(Table(visits, table.cutting, table.learnt), k)
     print(f"{len(who):,} visits of {PEOPLE:,} people, k = {k} counted in records")
     root = root_of(some)
-    found = Search(root, some.cutting.hierarchies, KAnonymity(k), len(who) // 100, "dm_star").run()
+    found = Search(root, some.cutting.hierarchies, Promise(k), len(who) // 100, "dm_star").run()
     assert found is not None, "the top holds everybody"
     maps = [hierarchy.rolled(0, level) for hierarchy, level in zip(some.cutting.hierarchies, found.node, strict=True)]
     packing = Packing(tuple(len(one.labels[level]) for one, level in zip(some.cutting.hierarchies, found.node, strict=True)))

@@ -14,7 +14,7 @@ RECOUNT = (
 WRITING = ("tests/tasks/writing", "tests/tasks/passthrough", "tests/core/order", "tests/flows/source/test_wide.py")
 PUBLISHED = ("tests/flows/engine/test_invariance.py", "tests/flows/publication", "tests/flows/records/test_record_methods.py")
 COMPOSITION = ("tests/core/composition", "tests/flows/composition", "tests/flows/publication/test_increments.py")
-SEARCH = ("tests/core/lattice", "tests/core/persons", "tests/flows/lattice")
+SEARCH = ("tests/core/lattice", "tests/core/units", "tests/flows/lattice")
 
 NEAREST: Mapping[str, Sequence[str]] = {
     "core/recount": RECOUNT,
@@ -27,6 +27,7 @@ NEAREST: Mapping[str, Sequence[str]] = {
         "tests/flows/mondrian",
     ),
     "core/persons": ("tests/core/persons", "tests/core/local_suppression", "tests/core/mondrian", *SEARCH),
+    "core/units": ("tests/core/units", "tests/core/local_suppression", "tests/core/mondrian", "tests/core/clustering", *SEARCH),
     "core/composition": COMPOSITION,
     "tasks/composition": COMPOSITION,
     "core/lattice": SEARCH,

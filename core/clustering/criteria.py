@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from core.clustering.gower import Points
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
-from core.persons.crowd import RECORDS, Crowd
-from core.privacy.holders import held_by_too_many
-from core.privacy.models import PrivacyModel, Spreads
+from core.privacy.promise import Promise
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
+from core.units.class_table import ClassTable
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Records, Unit
 
 Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 """Tells which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
@@ -30,34 +31,37 @@ class Criteria:
     """What every class must keep.
 
     Attributes:
-        model: The privacy model.
-        values: Shape (n,) per sensitive column that the model looks at: the code of each record.
+        promise: What is promised.
+        values: Shape (n,) per sensitive column that the promise looks at: the code of each record.
         wholes: Shape (values,) per column: how often each value occurs in the whole source.
-        crowd: Whose the records are.
+        unit: Whose the records are.
     """
 
-    model: PrivacyModel
+    promise: Promise
     values: Mapping[str, NDArray[np.integer]]
     wholes: Mapping[str, NDArray[np.int64]]
-    crowd: Crowd = RECORDS
+    unit: Unit = EVERY_RECORD
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Returns which classes fail, shape (classes,)."""
-        return self.model.fails(*self._counted(classes))
+        return self._table(classes).failing(self.promise)
 
     def column_held(self) -> str | None:
         """Returns the column of which too many persons hold one value, if all records as one class fail by nothing else."""
         records = len(next(iter(self.values.values()), ()))
-        return held_by_too_many(self.model, *self._counted(np.zeros(records, np.int32))) if records else None
+        if not records:
+            return None
+        whole = self._table(np.zeros(records, np.int32))
+        return self.promise.column_held(whole.units, whole.spreads)
 
-    def _counted(self, classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], Spreads]:
-        spreads = {name: self.crowd.spread(classes, codes, self.wholes[name]) for name, codes in self.values.items()}
-        return self.crowd.count(classes), spreads
+    def _table(self, classes: NDArray[np.int32]) -> ClassTable:
+        spreads = {name: self.unit.spread(classes, codes.astype(np.int64), self.wholes[name]) for name, codes in self.values.items()}
+        return ClassTable(Records().per_class(classes), self.unit.per_class(classes), spreads)
 
 
-def smaller_than(k: int, crowd: Crowd = RECORDS) -> Fails:
+def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
     """Returns what tells the classes of fewer than k persons, or records where no person is named."""
-    return lambda classes: crowd.count(classes) < k
+    return lambda classes: Promise(k).too_few(unit.per_class(classes))
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mondrian.partition import Rules, partition
-from core.mondrian.people import RowPeople
 from core.mondrian.ranks import Axis, ranks_of
-from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +28,13 @@ class MondrianCut:
         records: Shape (n, QIDs), the code of each value.
         axes: One per QID.
         k: Least number of persons, or records, on both sides of a cut.
-        crowd: Whose the records are.
+        unit: Whose the records are.
     """
 
     records: NDArray[np.integer]
     axes: Sequence[Axis]
     k: int
-    crowd: Crowd = RECORDS
+    unit: Unit = EVERY_RECORD
 
     @cached_property
     def _ranks(self) -> NDArray[np.unsignedinteger[Any]]:
@@ -65,6 +66,5 @@ class MondrianCut:
 
     def _cut(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         weights = np.ones(len(rows), np.int64)
-        people = self.crowd.take(rows).dense().people
-        whose = None if people is None else RowPeople.of_records(people)
-        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(self.k), people=whose).of_rows()
+        mine = self.unit.take(rows).dense()
+        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(Promise(self.k)), unit=mine).of_rows()

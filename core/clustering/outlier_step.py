@@ -23,9 +23,11 @@ from core.clustering.criteria import dense, merge_failing, smaller_than, without
 from core.clustering.gower import Points, kernel
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
-from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 
 Leave = Literal["bounded", "freely"]
 Pool = Literal["join", "suppress"]
@@ -77,7 +79,7 @@ class Handled:
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, crowd: Crowd = RECORDS) -> Handled:
+def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> Handled:
     """Takes the outliers out of partitions, partitions them among themselves, and keeps every class at k or more.
 
     Args:
@@ -85,17 +87,17 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
         classes: Shape (n,), int32, dense from 0, each partition of k or more.
         step: What becomes of outliers.
         cut: The algorithm that made the partitions.
-        crowd: Whose the records are; ``cut`` knows it too.
+        unit: Whose the records are; ``cut`` knows it too.
     """
     factors = outlier_factors(points, classes, step.k, step.chaining)
     detected = outliers(factors, classes, step.alpha)
-    leaving = _within_bounds(detected, factors, classes, step.k, crowd) if step.leave == "bounded" else detected
+    leaving = _within_bounds(detected, factors, classes, step.k, unit) if step.leave == "bounded" else detected
     kept = np.where(leaving, SUPPRESSED, classes)
-    small, again = smaller_than(step.k, crowd), partial(_cut_again, k=step.k, cut=cut, crowd=crowd)
+    small, again = smaller_than(step.k, unit), partial(_cut_again, k=step.k, cut=cut, unit=unit)
     normal, merged = merge_failing(points, dense(kept), small)
     normal = again(normal, kept)
     pool = np.flatnonzero(leaving)
-    if len(pool) >= step.k and crowd.take(pool).count(np.zeros(len(pool), np.int32))[0] >= step.k:
+    if not Promise(step.k).too_few(unit.take(pool).count(np.zeros(len(pool), np.int32), 1))[0]:
         recovered = cut(pool, np.zeros(len(pool), np.int32))
         normal[pool] = recovered + normal.max(initial=-1) + 1
         # Where the normal records were too few for any class, they go to the nearest recovered one.
@@ -107,17 +109,17 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
 
 
 def _within_bounds(
-    detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int, crowd: Crowd
+    detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int, unit: Unit
 ) -> NDArray[np.bool_]:
     """Returns which outliers leave while k stay in each partition: the highest factors first, then the first record."""
     found = np.flatnonzero(detected)
     # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
-    if crowd.people is not None:
+    if unit.people is not None:
         # Nobody is the person of number -1; numbers of a part of the records may be greater than there are records.
-        numbers = classes.astype(np.int64) * (int(crowd.people.max(initial=-1)) + 2) + crowd.people + 1
+        numbers = classes.astype(np.int64) * (int(unit.people.max(initial=-1)) + 2) + unit.people + 1
         pairs, records = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
-        return leaving_persons(found, classes, crowd.people, pairs, records, crowd.count(classes), k)
+        return leaving_persons(found, classes, unit.people, pairs, records, unit.per_class(classes), k)
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
     rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]
     leaving = np.zeros(len(detected), np.bool_)
@@ -157,7 +159,7 @@ def leaving_persons(
     return leaving
 
 
-def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cut: Cut, crowd: Crowd) -> NDArray[np.int32]:
+def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cut: Cut, unit: Unit) -> NDArray[np.int32]:
     """Cuts what has reached 2k records or more.
 
     Args:
@@ -165,10 +167,10 @@ def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cu
         before: Shape (n,), as they were before some were merged.
         k: Of a class.
         cut: What cuts.
-        crowd: Whose the records are.
+        unit: Whose the records are.
     """
     large = np.bincount(classes[classes >= 0]) >= 2 * k
-    if crowd.people is not None:
+    if unit.people is not None:
         # Here a class is large because it could not be cut; it is not tried again unless others were merged into it.
         large &= _merged(classes, before, len(large))
     rows = np.flatnonzero(np.append(large, False)[classes])

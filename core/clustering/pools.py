@@ -89,12 +89,12 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
         criteria: The model.
     """
     telling = np.zeros(nodes, np.bool_)
-    if not is_compiled(criteria.model):
+    if not is_compiled(criteria.promise):
         return telling
     rows = np.flatnonzero(parts >= 0)
     sizes = np.bincount(parts[rows], minlength=2 * nodes).reshape(-1, 2)
-    persons = criteria.crowd.count(parts).reshape(-1, 2)
-    demands: Demands = demands_of(criteria.model, list(criteria.values), list(criteria.wholes.values()))
+    persons = criteria.unit.per_class(parts).reshape(-1, 2)
+    demands: Demands = demands_of(criteria.promise, list(criteria.values), list(criteria.wholes.values()))
     for column, (name, codes) in enumerate(criteria.values.items()):
         values = len(criteria.wholes[name])
         found, totals = np.unique(parts[rows].astype(np.int64) // 2 * values + codes[rows], return_counts=True)

@@ -14,12 +14,13 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
-from core.persons.crowd import RECORDS, Crowd
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import STAR, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 from schemas.job.mondrian import Generalisation
 from schemas.job.suppression import SUPPRESSIONS
 
@@ -73,7 +74,7 @@ def recode_records(
     hierarchies: Sequence[Hierarchy],
     how: Publication,
     least: NDArray[np.int64] | None = None,
-    crowd: Crowd = RECORDS,
+    unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:
     """Labels the classes of an algorithm and merges those that publish the same.
 
@@ -86,7 +87,7 @@ def recode_records(
         hierarchies: One per QID.
         how: How classes are published.
         least: Shape (classes,), the finest level that may be published for categorical QIDs, -1 for any; any if left out.
-        crowd: Whose the records are: C_avg is of persons where they are named.
+        unit: Whose the records are: C_avg is of persons where they are named.
     """
     sets = Sets.of(classes)
 
@@ -104,7 +105,10 @@ def recode_records(
     labels, recoded = pa.table(columns), np.append(numbers, SUPPRESSED).astype(np.int32)[classes]
     suppressed = len(classes) - int(sets.sizes.sum())
     masked = suppressed if SUPPRESSIONS[how.treatment].masks and suppressed >= how.k else 0
-    averages = c_avg(int(crowd.count(recoded).sum()), len(sizes), how.k), c_avg(int(crowd.count(classes).sum()), len(sets.sizes), how.k)
+    averages = (
+        c_avg(int(unit.per_class(recoded).sum()), len(sizes), how.k),
+        c_avg(int(unit.per_class(classes).sum()), len(sets.sizes), how.k),
+    )
     loss = _losses(found, sets, sizes, suppressed, averages) | _clustering_losses(found, sets, domains)
     if masked:
         recoded[recoded == SUPPRESSED] = len(sizes)

@@ -20,7 +20,9 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
-from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 
 Start = Literal["values", "parents"]
 LOWEST_COMMON = -1
@@ -55,7 +57,7 @@ class Clustering:
     scaled: bool = True
 
     def blocks(
-        self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], crowd: Crowd = RECORDS
+        self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], unit: Unit = EVERY_RECORD
     ) -> Blocks:
         """Clusters records.
 
@@ -63,7 +65,7 @@ class Clustering:
             records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.
             domains: One per QID. Numbers, dates and times are numerical, all others categorical.
             hierarchies: One per QID.
-            crowd: Whose they are; k persons or more where persons are named.
+            unit: Whose they are; k persons or more where persons are named.
         """
         distances = self._distances(records, domains)
         named = [qid for qid, domain in enumerate(domains) if not is_numerical(domain)]
@@ -74,14 +76,14 @@ class Clustering:
             if len(rest) <= self.k:
                 break
             buckets = _buckets(records[rest], [hierarchies[qid] for qid in named], named, level)
-            found = _cut(buckets, distances[rest], self.k, crowd.take(rest))
+            found = _cut(buckets, distances[rest], self.k, unit.take(rest))
             classes[rest] = np.where(found >= 0, found + len(levels), -1)
             levels = np.append(levels, np.full(int(found.max()) + 1, level))
             rest = rest[found < 0]
-        return self._closed(classes, levels, rest, crowd.take(rest))
+        return self._closed(classes, levels, rest, unit.take(rest))
 
-    def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp], crowd: Crowd) -> Blocks:
-        enough = len(rest) >= self.k and crowd.count(np.zeros(len(rest), np.int32))[0] >= self.k
+    def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp], unit: Unit) -> Blocks:
+        enough = not Promise(self.k).too_few(unit.count(np.zeros(len(rest), np.int32), 1))[0]
         if enough or (len(rest) and not len(levels)):
             levels = np.append(levels, LOWEST_COMMON)
         elif len(rest):
@@ -115,7 +117,7 @@ def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], nam
     return buckets
 
 
-def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, crowd: Crowd) -> NDArray[np.int64]:
+def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, unit: Unit) -> NDArray[np.int64]:
     """Returns the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
     sizes = np.bincount(buckets)
     rank = np.empty(len(sizes), np.int64)
@@ -123,8 +125,8 @@ def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, cro
     rank[np.argsort(sizes, kind="stable")] = np.arange(len(sizes))
     ranked = rank[buckets]
     order = np.lexsort((distances, ranked))
-    if crowd.people is not None:
-        return blocks_of_persons(order, ranked, crowd.people, k)
+    if unit.people is not None:
+        return blocks_of_persons(order, ranked, unit.people, k)
     sizes = np.bincount(ranked)
     within = np.empty(len(buckets), np.int64)
     within[order] = np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

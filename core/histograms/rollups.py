@@ -20,7 +20,7 @@ SHRINK = 8
 MOST_KEPT = 256
 
 
-class Counted(Protocol):
+class NodeCounts(Protocol):
     """The counts of a node, in whatever form they are rolled up from."""
 
     @property
@@ -34,7 +34,7 @@ class Counted(Protocol):
         ...
 
 
-Kept = TypeVar("Kept", bound=Counted)
+Kept = TypeVar("Kept", bound=NodeCounts)
 Decided = NDArray[np.int8] | None
 
 

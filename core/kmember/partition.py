@@ -18,14 +18,15 @@ from core.columns.abreast import each_abreast, parts_abreast
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
-from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
 from core.mondrian.rows import Told
 from core.order.sorting import order_of, order_of_digests
-from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Places, Prices
 from core.recoding.prices import Labels, label_prices
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 
 SCORES: tuple[Score, ...] = ("normalised_span", "ncp")
 """By which classes are put into other blocks, in turn; each cuts elsewhere than the other."""
@@ -84,14 +85,14 @@ class Members:
         axes: One per QID: how it is cut.
         labels: One per QID: what classes publish.
         k: Persons or records of a class.
-        crowd: Whose the records are.
+        unit: Whose the records are.
     """
 
     codes: NDArray[np.integer[Any]]
     axes: Sequence[Axis]
     labels: Sequence[Labels]
     k: int
-    crowd: Crowd = RECORDS
+    unit: Unit = EVERY_RECORD
 
     def clustered(self, effort: Effort) -> tuple[Places, dict[str, int]]:
         """Makes classes of k persons or more; without persons of k to 2k - 1 records.
@@ -133,7 +134,7 @@ class Members:
             groups = blocks if anew else blocks * (int(classes.max()) + 1) + classes
             order = by_digest[order_of(groups[by_digest], int(groups.max()))]
             owners = classes[order] if anew else _ascending(classes[order])
-            people = NONE if self.crowd.people is None else self.crowd.people[order]
+            people = NONE if self.unit.people is None else self.unit.people[order]
             mine, starts = np.ascontiguousarray(columns[order]), np.append(0, np.cumsum(np.bincount(blocks)))
             mine, steps = self._in_blocks(mine, people, starts, owners, costs, effort.passes, anew)
             classes = np.empty(len(order), np.int32)
@@ -168,7 +169,7 @@ class Members:
         """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
         leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), told_of(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
-        most = block if self.crowd.people is None else len(ranks)
+        most = block if self.unit.people is None else len(ranks)
         return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
 
     def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> Places:
@@ -181,13 +182,13 @@ class Members:
 
     def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: Told) -> Places:
         """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
-        people = None if self.crowd.people is None else RowPeople.of_records(self.crowd.people[rows])
-        return partition(ranks[rows], np.ones(len(rows), np.int64), self.axes, Rules(least), "ncp", people=people, told=told).of_rows()
+        ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
+        return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: Places, block: int, score: Score) -> Numbers:
         """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""
         _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
-        made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(max(block // 2, self.k)), score)
+        made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(Promise(max(block // 2, self.k))), score)
         found: Numbers = _shared_out(made.of_rows(), sizes, max(block, 2 * self.k), 1)[classes]
         return found
 

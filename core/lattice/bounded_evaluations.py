@@ -18,13 +18,13 @@ from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.likely_squares import LikelySquares
-from core.lattice.node_classes import Parts, counted
+from core.lattice.node_classes import Parts, node_classes
 from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
 from core.lattice.search import KEPT_CELLS, Rank, unwatched
 from core.lattice.surcharges import Levels, Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
-from core.persons.visits import Visits
-from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed, relaxed
+from core.privacy.promise import Promise
+from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
@@ -67,32 +67,32 @@ class Evaluations:
     Attributes:
         root: The root histogram.
         hierarchies: One per QID in job order, and those of the sensitive axes.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         effort: How many nodes are rolled up at most.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
-        sensitive: Domains of the sensitive columns that the model looks at.
+        sensitive: Domains of the sensitive columns that the promise looks at.
         prices: Of the objective, if it has any.
-        visits: To the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
-        k: Fewest records that the model lets a class have.
+        k: Fewest records that the promise lets a class have.
         spent: How many nodes were rolled up.
         best: Rank of the best node so far, its ``steps`` and its ``loss``.
     """
 
     root: Histogram
     hierarchies: Sequence[Hierarchy]
-    model: PrivacyModel
+    promise: Promise
     most_suppressed: int
     objective: str
     effort: int
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    visits: Visits | None = None
+    persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
@@ -104,25 +104,25 @@ class Evaluations:
         self._counting = objective if isinstance(objective, Counting) else NOTHING_COUNTED
         self.bottom: Steps = (0,) * len(sizes)
         self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
-        self.k = fewest_allowed(self.model)
+        self.k = self.promise.k
         self.spent = 0
         self.best: Rank | None = None
         self.steps = self.top
         self.loss: Loss | None = None
-        # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
-        # finer nodes with it.
-        self._weaker = relaxed(self.model) if self.most_suppressed or self.visits is not None else self.model
         self._seen: dict[Steps, Seen] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
-        finer = self.root.cells <= MOST_READ_AGAIN and self.visits is None and not self.sensitive
+        finer = self.root.cells <= MOST_READ_AGAIN and self.persons is None and not self.sensitive
         self._surcharges = Surcharges(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
         parts: Parts = "none" if self._surcharges is None else "root" if finer else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
         self._likely = None if self.prices or not self._counting.squares else LikelySquares(self.root, qids, self.levels)
         self._finest: int | None = None
-        self._counted = counted(self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.visits, self.k, parts)
+        self._classes = node_classes(self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.persons, self.k, parts)
+        # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
+        # finer nodes with it.
+        self._weaker = self.promise.relaxed if self.most_suppressed or not self._classes.adds_up else self.promise
 
     @property
     def value(self) -> float:
@@ -166,16 +166,16 @@ class Evaluations:
         return seen
 
     def _roll_up(self, node: Node, *, keep: bool) -> Seen:
-        classes = self._counted.at(node, keep=keep, exact=False)
-        records, surely = classes.records, self._weaker.fails(classes.persons, classes.spreads)
-        failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, classes.parts(surely))
+        table, parts = self._classes.at(node, keep=keep, exact=False)
+        records, surely = table.records, table.failing(self._weaker)
+        failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, parts(surely))
         suppressed = surcharges
-        if self._weaker != self.model and least <= self.most_suppressed:
+        if self._weaker is not self.promise and least <= self.most_suppressed:
             # Of persons, how many have a value costs more to know than whether anybody does.
-            classes = self._counted.at(node) if self.visits is not None else classes
-            records, failing = classes.records, self.model.fails(classes.persons, classes.spreads)
-            suppressed = self._surcharges_of(node, classes.parts(failing))
-        loss, small = loss_of(records, failing), records[records < self.k]
+            table, parts = (table, parts) if self._classes.adds_up else self._classes.at(node)
+            records, failing = table.records, table.failing(self.promise)
+            suppressed = self._surcharges_of(node, parts(failing))
+        loss, small = loss_of(records, failing), records[self.promise.too_few(records)]
         return Seen(
             loss,
             self._value(node, loss, len(records) - int(np.count_nonzero(failing)), surcharge_at(node, suppressed)),
@@ -228,7 +228,7 @@ class Evaluations:
         if self._counting.region is None:
             return self._counting.floor(seen.loss, records, seen.cells, most)
         # A class that lacks persons may have any number of records.
-        alone = isinstance(self.model, KAnonymity) and self.visits is None
+        alone = not self.promise.models and self._classes.adds_up
         return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:

@@ -18,7 +18,7 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
 - DM* = Σ C over the published + s² ≥ T − Σ max(c, k) over the suppressed + s² ≥ T − s · max(s, k) + s². For s ≥ k that is T, for less it
   is T − s · (k − s), least at s = k/2. Under k-anonymity alone a suppressed record has c ≤ C < k, so that DM* ≥ T − s·k + s² for any s, and
   v suppresses no more than ``low``. It never suppresses less than ``high``, under models where that is not monotone than the part that is
-  (``core.privacy.models.relaxed``).
+  (`core.privacy.promise`).
 - At prices (``core.lattice.objectives``) a record is charged for the groups that it is published with, never less at coarser levels, or
   as suppressed, never less than published. What fails at ``high`` fails at v. So v costs no less than all records at the prices of ``low``,
   but those that fail at ``high`` as suppressed (``core.lattice.surcharges``). The finer ``high``, the more of them: this is what excludes
@@ -58,8 +58,8 @@ from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
 from core.lattice.search import KEPT_CELLS, Found, unwatched
-from core.persons.visits import Visits
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
+from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
 EFFORT = 20_000
@@ -80,23 +80,24 @@ class Branching:
     Args:
         root: The root histogram.
         hierarchies: One per QID in job order, and those of the sensitive axes.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         effort: How many nodes are rolled up at most.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
-        sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
+        sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
-        visits: To the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
     """
 
     def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, most_suppressed: int,
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None, visits: Visits | None = None, look: Callable[[], None] = unwatched,
+        prices: Prices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
-        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices, visits, look)
+        given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
+        self._nodes = Evaluations(*given, sensitive, prices, persons, look)
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []

@@ -30,8 +30,8 @@ from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
 from core.lattice.search import Found, Rank, Search, unwatched
-from core.persons.visits import Visits
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
+from core.units.persons import CellPersons
 
 # One pass over the histograms of the chunks adds up as many: they are read once for all three.
 ROOTS_PER_PASS = 3
@@ -39,7 +39,7 @@ MOST_ROOTS = 24
 
 Count = Callable[[Sequence[Node]], Iterable[Histogram]]
 Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
-VisitsTo = Callable[[Histogram], Visits | None]
+PersonsOf = Callable[[Histogram], CellPersons | None]
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Examination:
 
     Attributes:
         hierarchies: One per QID in job order.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         records: N.
         k: Fewest records of a published class.
         most_suppressed: How many records of the whole dataset may be suppressed.
@@ -58,12 +58,12 @@ class Examination:
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
         prices: As for ``Search``.
-        visits_to: Returns the visits to the cells of a root, or None where no person is named and every record counts as one.
+        persons_of: Returns the persons of the cells of a root, or None where no person is named and every record counts as one.
         look: As for ``Search``.
     """
 
     hierarchies: Sequence[Hierarchy]
-    model: PrivacyModel
+    promise: Promise
     records: int
     k: int
     most_suppressed: int
@@ -73,7 +73,7 @@ class Examination:
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    visits_to: VisitsTo = lambda root: None
+    persons_of: PersonsOf = lambda root: None
     look: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
@@ -137,7 +137,7 @@ class Examination:
         search = Search(
             histogram,
             self.hierarchies,
-            self.model,
+            self.promise,
             self.most_suppressed,
             self.objective,
             self.kept_cells,
@@ -145,7 +145,7 @@ class Examination:
             best,
             self.sensitive,
             self.prices,
-            self.visits_to(histogram),
+            self.persons_of(histogram),
             self.look,
         )
         found = search.run()

@@ -24,12 +24,12 @@ from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
-from core.lattice.node_classes import counted
+from core.lattice.node_classes import Parts, node_classes
 from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
 from core.lattice.surcharges import Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
-from core.persons.visits import Visits
-from core.privacy.models import PrivacyModel, fewest_allowed, relaxed
+from core.privacy.promise import Promise
+from core.units.persons import CellPersons
 
 KEPT_CELLS = 4_000_000
 
@@ -80,15 +80,15 @@ class Search:
     Attributes:
         root: The root histogram.
         hierarchies: One per QID in job order.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: The name of what is minimised, as in a job.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
-        sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
+        sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
-        visits: To the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
         losses: What was evaluated.
         values: The objective's values of that; infinity where nothing is published.
@@ -98,7 +98,7 @@ class Search:
 
     root: Histogram
     hierarchies: Sequence[Hierarchy]
-    model: PrivacyModel
+    promise: Promise
     most_suppressed: int
     objective: str = "dm_star"
     kept_cells: int = KEPT_CELLS
@@ -106,7 +106,7 @@ class Search:
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    visits: Visits | None = None
+    persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
@@ -120,22 +120,20 @@ class Search:
         self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
-        # Where records may be suppressed, not every model can be tagged by; what it implies can.
-        # Where persons count, not even a union of two safe classes is safe under every model: they may share those who have a rare value.
-        weaker = relaxed(self.model)
-        self._tagged_by = self.model if self.most_suppressed == 0 and self.visits is None else weaker
-        self._in_two_steps = self.visits is not None and weaker != self.model
         self._least: dict[Node, int] = {}
         self._surcharges = Surcharges(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
-        k = fewest_allowed(self.model)
-        self._counted = counted(
-            self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.visits, k, "any" if self._surcharges else "none"
-        )
+        parts: Parts = "any" if self._surcharges else "none"
+        given = self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.persons
+        self._classes = node_classes(*given, self.promise.k, parts)
+        # Where records may be suppressed, not every promise can be tagged by; what it implies can.
+        # Where persons count, not even a union of two safe classes is safe under every model: they may share those who have a rare value.
+        self._tagged_by = self.promise if self.most_suppressed == 0 and self._classes.adds_up else self.promise.relaxed
+        self._in_two_steps = not self._classes.adds_up and not self.promise.closed
 
     @property
     def evaluated(self) -> int:
         """How many histograms were rolled up."""
-        return self._counted.made
+        return self._classes.made
 
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
@@ -174,16 +172,16 @@ class Search:
 
     def risk(self, node: Node) -> float:
         """Returns the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
-        classes = self._counted.at(node)
-        kept = classes.persons[~self.model.fails(classes.persons, classes.spreads)]
+        table = self._classes.at(node).table
+        kept = table.units[~table.failing(self.promise)]
         return len(kept) / int(kept.sum()) if len(kept) else 0.0
 
     def _look(self, node: Node, *, whole: bool) -> None:
         """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
         self.look()
-        classes = self._counted.at(node, exact=whole and self._in_two_steps)
-        records, surely = classes.records, self._tagged_by.fails(classes.persons, classes.spreads)
-        failing = surely if not whole or self._tagged_by == self.model else self.model.fails(classes.persons, classes.spreads)
+        table, parts = self._classes.at(node, exact=whole and self._in_two_steps)
+        records, surely = table.records, table.failing(self._tagged_by)
+        failing = surely if not whole or self._tagged_by is self.promise else table.failing(self.promise)
         loss = loss_of(records, failing)
         # The same array means the same model: nothing to add up twice.
         self._least[node] = loss.suppressed if surely is failing else int(records[surely].sum())
@@ -191,7 +189,7 @@ class Search:
         if whole:
             self.losses[node] = loss
         if whole and self.prices:
-            self.values[node] = self.prices.cost(node) + self._surcharge(node, classes.parts(failing)) if published else inf
+            self.values[node] = self.prices.cost(node) + self._surcharge(node, parts(failing)) if published else inf
         if self._counting is None or self.prices:
             return
         if whole:

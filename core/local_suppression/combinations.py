@@ -1,131 +1,67 @@
-"""The combinations whose records fail at a node, and what pools of them hold: records, and persons where these count."""
+"""The combinations whose records fail at a node, and what pools of them hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.local_suppression.rest import Level, Members
-from core.persons.spreads import spread_of_people
-from core.persons.visits import Visits
-from core.privacy.models import Spread
+from core.local_suppression.rest import Level
+from core.units.class_table import ClassTable
+from core.units.members import ClassMembers
 
 Integers = NDArray[np.int64]
 
 
-class Pools(NamedTuple):
-    """What pools hold.
-
-    Attributes:
-        records: Shape (pools,), int64.
-        persons: Shape (pools,), int64: what a privacy model counts; records where no person is named.
-        spreads: By sensitive column.
-    """
-
-    records: Integers
-    persons: Integers
-    spreads: dict[str, Spread]
-
-
 @dataclass(frozen=True, eq=False)
-class Combinations:
+class RareCombinations:
     """Combinations whose records fail at a node.
 
     Attributes:
         codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
-        counts: Shape (combinations,), int64, records.
-        spreads: By sensitive column, how its values are spread over the combinations.
+        classes: The combinations as classes.
         gains: Shape (combinations, QIDs), float64: what a star adds to the penalty of a record (1 − NCP of its group).
-    """
-
-    codes: NDArray[np.unsignedinteger]
-    counts: Integers
-    spreads: dict[str, Spread]
-    gains: NDArray[np.float64]
-
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        """Returns some of the combinations, ascending by row."""
-        spreads = {name: _owned(one, self._renumbered(rows)) for name, one in self.spreads.items()}
-        return replace(self, codes=self.codes[rows], counts=self.counts[rows], spreads=spreads, gains=self.gains[rows])
-
-    def pooled(self, pools: Integers, size: int) -> Pools:
-        """Returns what each pool holds.
-
-        Args:
-            pools: Shape (combinations,), from 0.
-            size: How many pools there are.
-        """
-        counts = np.bincount(pools, weights=self.counts, minlength=size).astype(np.int64)
-        return Pools(counts, counts, {name: _owned(one, pools) for name, one in self.spreads.items()})
-
-    def _renumbered(self, rows: NDArray[np.intp]) -> Integers:
-        numbers = np.full(len(self.counts), -1)
-        numbers[rows] = np.arange(len(rows))
-        return numbers
-
-
-def _owned(spread: Spread, owners: Integers) -> Spread:
-    """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
-    key = owners[spread.owners] * len(spread.whole) + spread.values
-    kept = key >= 0
-    found, inverse = np.unique(key[kept], return_inverse=True)
-    counts = np.bincount(inverse, weights=spread.counts[kept], minlength=len(found)).astype(np.int64)
-    return Spread(found // len(spread.whole), found % len(spread.whole), counts, spread.whole)
-
-
-@dataclass(frozen=True, eq=False)
-class PeopleCombinations(Combinations):
-    """Combinations where persons count, who may be in several of them, so that a pool has not as many as they have together.
-
-    Attributes:
-        visits: To cells that tell apart the combinations and their sensitive values.
-        owners: Shape (cells,), the combination of each.
-        values: By sensitive column, shape (cells,), its code; and shape (values,), persons of the whole source by value.
-        members: The cells of the level that the combinations are of.
+        members: Who is in the cells of the level that the combinations are of; None where no person is named.
         places: Shape (combinations,), which of these each is.
     """
 
-    visits: Visits
-    owners: Integers
-    values: dict[str, tuple[Integers, Integers]]
-    members: Members
-    places: Integers
+    codes: NDArray[np.unsignedinteger]
+    classes: ClassTable
+    gains: NDArray[np.float64]
+    members: ClassMembers | None
+    places: NDArray[np.intp]
 
     @classmethod
-    def of(cls, level: Level, members: Members, gains: NDArray[np.float64]) -> PeopleCombinations:
+    def of(cls, level: Level, gains: NDArray[np.float64]) -> RareCombinations:
         """Returns all cells of a level.
 
         Args:
             level: The level.
-            members: Who is in them.
             gains: As of the combinations.
         """
-        visits, owners, values = members.merged()
-        cells, spreads = level.cells, dict(level.spreads)
-        return cls(cells.codes, cells.counts, spreads, gains, visits, owners, values, members, np.arange(cells.cells))
+        classes = level.classes
+        if classes.members is not None:
+            # Asked again and again: only what tells combinations and sensitive values apart is read each time.
+            classes = replace(classes, members=classes.members.merged())
+        return cls(level.cells.codes, classes, gains, level.members, np.arange(level.cells.cells))
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    @property
+    def counts(self) -> Integers:
+        """Shape (combinations,), records."""
+        return self.classes.records
+
+    def take(self, rows: NDArray[np.intp]) -> RareCombinations:
         """Returns some of the combinations, ascending by row."""
-        numbers = self._renumbered(rows)[self.owners]
-        kept = np.flatnonzero(numbers >= 0)
-        values = {name: (codes[kept], whole) for name, (codes, whole) in self.values.items()}
-        return replace(super().take(rows), visits=self.visits.taken(kept), owners=numbers[kept], values=values, places=self.places[rows])
+        return replace(self, codes=self.codes[rows], classes=self.classes.take(rows), gains=self.gains[rows], places=self.places[rows])
 
-    def pooled(self, pools: Integers, size: int) -> Pools:
-        """Returns what each pool holds; arguments as of all combinations."""
-        counts, mine = np.bincount(pools, weights=self.counts, minlength=size).astype(np.int64), pools[self.owners]
-        spreads = {name: spread_of_people(self.visits, mine, *value) for name, value in self.values.items()}
-        return Pools(counts, self.visits.count(mine, size), spreads)
-
-    def cells(self, numbers: Integers) -> Members:
-        """Returns the cells of the source that make up the combinations, each with a number that is given to its combination.
+    def members_of(self, numbers: Integers) -> ClassMembers:
+        """Returns who is in the cells of the source that make up the combinations.
 
         Args:
-            numbers: Shape (combinations,).
+            numbers: Shape (combinations,), by which the members are numbered.
         """
+        assert self.members is not None
         given = np.full(int(self.members.owners.max(initial=-1)) + 1, -1)
         given[self.places] = numbers
         return self.members.owned(given)

@@ -23,12 +23,12 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.search import Found
-from core.local_suppression.rest import Level, Members, Rest
+from core.local_suppression.rest import Level, Rest
 from core.local_suppression.unions import apart
-from core.persons.node_cells import PeopleCells, cells_at
-from core.privacy.class_tables import unchanged
-from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed
+from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import unchanged
 
 LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
@@ -44,23 +44,18 @@ class Leveller:
 
     Attributes:
         hierarchies: One per QID in job order.
-        sensitive: Domains of the sensitive columns that the model looks at.
-        model: What a class must satisfy.
+        sensitive: Domains of the sensitive columns that the promise looks at.
+        promise: What a class must satisfy.
     """
 
     hierarchies: Sequence[Hierarchy]
     sensitive: Sequence[Domain]
-    model: PrivacyModel
+    promise: Promise
 
     @property
     def axes(self) -> tuple[Hierarchy, ...]:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
-
-    @property
-    def few(self) -> KAnonymity:
-        """What a class must satisfy whatever its sensitive values."""
-        return KAnonymity(fewest_allowed(self.model))
 
     def at(self, rest: Rest, node: Node) -> Level:
         """Counts the cells of a node.
@@ -69,10 +64,8 @@ class Leveller:
             rest: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        made = cells_at(rest.cells, node, self.hierarchies, self.sensitive, rest.visits)
-        members = Members(rest.whose, made.owners.astype(np.int64)) if rest.whose and isinstance(made, PeopleCells) else None
-        failing = self.model.fails(made.persons, made.spreads)
-        return Level(made.cells, made.spreads, failing, self.few.fails(made.persons), members)
+        cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
+        return Level(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def rest(self, rest: Rest, level: Level) -> Rest:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
@@ -123,7 +116,7 @@ def anonymise_again(first: Level, left: Rest, rounds: int, leveller: Leveller, f
         found = find(left) if left.records else None
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
-        level = apart(levels, leveller.at(left, found.node), leveller.model, leveller.hierarchies)
+        level = apart(levels, leveller.at(left, found.node), leveller.promise, leveller.hierarchies)
         levels.append(level)
         left = leveller.rest(left, level)
     return levels, left

@@ -8,19 +8,22 @@ classes: never for the want of k records alone. Where a job asks for more than k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations, Pools
-from core.local_suppression.rest import joined_members
-from core.privacy.models import PrivacyModel, Spread
+from core.local_suppression.combinations import Integers, RareCombinations
+from core.privacy.promise import Promise
+from core.units.members import joined_members
+from core.units.unit import Records
 
 MOST_TRIED = 4096
 """Classes that are tried alone, those first that lose least."""
+UnitsOf = Callable[[Integers, int], Integers]
+"""Returns the units of each mask, shape (size,), given the mask to which each class of all lenders is given, each with all that is left,
+negative for none; and how many masks there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class Lenders:
         gains: Shape (combinations,), float64: what masking a record takes away, over all QIDs.
     """
 
-    cells: Combinations
+    cells: RareCombinations
     classes: Integers
     gains: NDArray[np.float64]
 
@@ -43,38 +46,25 @@ class Lenders:
         return int(self.classes.max(initial=-1)) + 1
 
 
-class Masks(Protocol):
-    """Counts what masks hold: what is left, and classes of lenders."""
-
-    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
-        """Returns what a privacy model counts of each mask, shape (size,), and how sensitive values are spread over masks.
-
-        Args:
-            groups: Shape (classes of all lenders,): the mask to which each is given, each with all that is left; negative for none.
-            size: How many masks there are.
-        """
-        ...
-
-
-def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyModel) -> list[NDArray[np.bool_]] | None:
+def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
     """Returns which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
 
     Args:
         left: What is not published.
         lenders: The parts whose classes may be given back.
-        model: What the mask must satisfy.
+        promise: Says how many units the mask must have; nothing is given back for the sake of sensitive values.
     """
-    pools, losses = [lender.cells.pooled(lender.classes, lender.size) for lender in lenders], _losses(lenders)
-    counts, records = np.concatenate([np.empty(0, np.int64), *(pool.records for pool in pools)]), int(left.counts.sum())
+    sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in lenders]
+    counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(left.counts.sum()), _losses(lenders)
     order = np.argsort(losses, kind="stable")
     # What a mask takes from classes must not be more than what it saves.
     order = order[np.cumsum(counts[order]) <= records]
     if not len(order) or not records:
         return None
-    masks: Masks = _Masks(left, pools) if not isinstance(left, PeopleCombinations) else _PeopleMasks(left, lenders)
+    units = _units_of(left, lenders, counts)
 
     def fails(groups: Integers, size: int) -> NDArray[np.bool_]:
-        return model.fails(*masks.of(groups, size))
+        return promise.too_few(units(groups, size))
 
     def given(chosen: Integers) -> list[NDArray[np.bool_]]:
         marks = np.zeros(len(counts), np.bool_)
@@ -94,7 +84,7 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
     low, high = 1, len(order)
     if fails(first(high), 1)[0]:
         return None
-    # Bisected: every model is asked of a union of all that is masked, and each question counts it anew.
+    # Bisected: each question counts anew who is in a union of all that is masked.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fails(first(middle), 1)[0] else (low, middle)
@@ -112,79 +102,21 @@ def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
     return np.concatenate([np.empty(0), *lost])
 
 
-class _Masks:
-    """Counts records, which add up.
-
-    Args:
-        left: What is not published.
-        pools: The classes of each part.
-    """
-
-    def __init__(self, left: Combinations, pools: Sequence[Pools]) -> None:
-        whole = left.pooled(np.zeros(len(left.counts), np.int64), 1)
-        self._mine, self._whole = whole.records, whole.spreads
-        self._counts = np.concatenate([pool.records for pool in pools])
-        numbered = list(zip(pools, np.cumsum([0, *(len(pool.records) for pool in pools)]), strict=False))
-        self._spreads = {
-            name: _joined([replace(pool.spreads[name], owners=pool.spreads[name].owners + start) for pool, start in numbered])
-            for name in whole.spreads
-        }
-
-    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
-        """Returns what each mask holds; arguments as for ``Masks``."""
-        kept = groups >= 0
-        joined = np.bincount(groups[kept], weights=self._counts[kept], minlength=size).astype(np.int64) + self._mine[0]
-        return joined, {name: _added(self._whole[name], spread, groups, size) for name, spread in self._spreads.items()}
-
-
-class _PeopleMasks:
-    """Counts persons, who may be in what is left and in classes too: a class adds those who are new.
+def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
+    """Returns what counts the units of masks.
 
     Args:
         left: What is not published.
         lenders: The parts whose classes may be given back.
+        counts: Shape (classes of all lenders,), their records.
     """
-
-    def __init__(self, left: PeopleCombinations, lenders: Sequence[Lenders]) -> None:
-        self._left = left.pooled(np.zeros(len(left.counts), np.int64), 1)
-        parts = [left.cells(np.zeros(len(left.counts), np.int64))]
-        for start, lender in zip(_starts(lenders), lenders, strict=False):
-            assert isinstance(lender.cells, PeopleCombinations)
-            parts.append(lender.cells.cells(lender.classes + start + 1))
-        joined = joined_members(parts)
-        self._visits, owners, self._values = joined.merged()
-        self._before, self._classes = owners == 0, owners - 1
-
-    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
-        """Returns what each mask holds; arguments as for ``Masks``."""
-        # What is left is the class before the first.
-        mine = np.append(groups, -1)[self._classes]
-        persons = self._left.persons[0] + self._visits.besides(np.zeros(len(mine), np.int64), self._before, mine, size)
-        return persons, {name: self._spread(name, mine, size) for name in self._values}
-
-    def _spread(self, name: str, mine: Integers, size: int) -> Spread:
-        codes, whole = self._values[name]
-        found, entries = np.unique(np.where(mine < 0, -1, mine * len(whole) + codes), return_inverse=True)
-        first = int(found[0] < 0) if len(found) else 0
-        new = self._visits.besides(codes, self._before, entries - first, len(found) - first)
-        added = Spread(found[first:] // len(whole), found[first:] % len(whole), new, whole)
-        return _added(self._left.spreads[name], added, np.arange(size), size)
-
-
-def _joined(spreads: Sequence[Spread]) -> Spread:
-    owners, values, counts = (
-        np.concatenate(arrays) for arrays in zip(*((one.owners, one.values, one.counts) for one in spreads), strict=True)
-    )
-    return Spread(owners, values, counts, spreads[0].whole)
-
-
-def _added(left: Spread, classes: Spread, groups: Integers, size: int) -> Spread:
-    """Returns the spreads of masks, each of what is left and the classes that are added to it."""
-    values, mine = len(left.whole), groups[classes.owners]
-    kept = mine >= 0
-    common = np.repeat(np.arange(size), len(left.values)) * values + np.tile(left.values, size)
-    key = np.concatenate([common, mine[kept] * values + classes.values[kept]])
-    found, inverse = np.unique(key, return_inverse=True)
-    counts = np.bincount(inverse, weights=np.concatenate([np.tile(left.counts, size), classes.counts[kept]])).astype(np.int64)
-    there = counts > 0
-    return Spread(found[there] // values, found[there] % values, counts[there], left.whole)
+    mine = left.classes.union(np.ones(len(left.counts), np.bool_)).units
+    if left.members is None:
+        return lambda groups, size: mine + Records(counts).count(groups, size)
+    parts = [left.members_of(np.zeros(len(left.counts), np.int64))]
+    for start, lender in zip(_starts(lenders), lenders, strict=False):
+        parts.append(lender.cells.members_of(lender.classes + start + 1))
+    # Who is in what is left and in a class too is counted once: what is left is the class before the first.
+    joined = joined_members(parts).merged()
+    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.whose.persons
+    return lambda groups, size: mine + persons.besides(before, np.append(groups, -1)[classes], size)

@@ -22,10 +22,11 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.local_suppression.rest import Level, Members
+from core.local_suppression.rest import Level, cells_taken
 from core.recoding.classes import QidLabels, text_ranks
 from core.recoding.labels import STAR, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage
+from core.units.members import ClassMembers
 
 NOT_COUNTED = np.empty(0)
 
@@ -42,7 +43,7 @@ class Part:
 
     cells: Histogram
     starred: NDArray[np.bool_]
-    members: Members | None = None
+    members: ClassMembers | None = None
 
     @classmethod
     def of(cls, level: Level, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> Part:
@@ -52,11 +53,9 @@ class Part:
 
     def kept(self, marked: NDArray[np.bool_]) -> Part:
         """Returns the marked cells alone."""
-        cells, rows = self.cells, np.flatnonzero(marked)
-        numbers = np.full(len(marked), -1)
+        rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
-        taken = Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
-        return Part(taken, self.starred[rows], self.members.owned(numbers) if self.members else None)
+        return Part(cells_taken(self.cells, rows), self.starred[rows], self.members.owned(numbers) if self.members else None)
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
         """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""

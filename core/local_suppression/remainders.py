@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
-from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
+from core.local_suppression.combinations import Integers, RareCombinations
 from core.local_suppression.local_transformation import Leveller
 from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import Part
@@ -19,7 +19,7 @@ from core.local_suppression.rest import Level, Rest
 from core.local_suppression.stars import Bools, Stars, fewest_stars
 from core.local_suppression.unions import unsafe
 from core.losses.losses import group_penalties
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
 from schemas.job.suppression import SUPPRESSIONS
 
@@ -61,10 +61,10 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
         # With l or t no class is given back: which ones there are follows from sensitive values.
-        lends = leveller.model == leveller.few
+        lends = not leveller.promise.models
         lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
         lenders += [_lenders(cells, stars.published, stars.starred)] if lends else []
-        given = masked_with(cells.take(over), lenders, leveller.few)
+        given = masked_with(cells.take(over), lenders, leveller.promise.of_size)
         if given is not None:
             parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
     enough = stars.published
@@ -79,14 +79,13 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
     return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
 
 
-def _broken(cells: Combinations, stars: Stars, leveller: Leveller) -> Bools:
+def _broken(cells: RareCombinations, stars: Stars, leveller: Leveller) -> Bools:
     """Returns the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     if len(rows):
         mine = cells.take(rows)
         pools = _classes(mine.codes, stars.starred[rows])
-        held = mine.pooled(pools, int(pools.max()) + 1)
-        broken[rows] = leveller.model.fails(held.persons, held.spreads)[pools]
+        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]
     return broken
 
 
@@ -107,49 +106,46 @@ def _with_rest(parts: Sequence[Part], rest: Level, stars: Stars, dropped: Intege
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = Part.of(rest, published, stars.starred)
-        failing = unsafe([*parts, last], leveller.model, leveller.hierarchies)[-1]
+        failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
         if not failing.any():
             return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
         published[np.flatnonzero(published)[failing]], least = False, None
     return Treated(list(parts), np.append(dropped, rest.cells.counts), least)
 
 
-def masked_with(left: Combinations, lenders: Sequence[Lenders], few: KAnonymity) -> list[Bools] | None:
+def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
     """Returns what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
-    pooled = left.pooled(np.zeros(len(left.counts), np.int64), 1)
-    if not few.fails(pooled.persons)[0]:
+    whole = left.classes.union(np.ones(len(left.counts), np.bool_))
+    if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
-    return give_back(left, lenders, few)
+    return give_back(left, lenders, promise)
 
 
-def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> Combinations:
+def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
     """Returns the cells of a node with what a star takes from each."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
         for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
     ]
-    gains = 1 - np.stack(penalties, axis=1)
-    if level.members is not None:
-        return PeopleCombinations.of(level, level.members, gains)
-    return Combinations(codes, level.cells.counts, dict(level.spreads), gains)
+    return RareCombinations.of(level, 1 - np.stack(penalties, axis=1))
 
 
 def _starred(
     levels: Sequence[Level], left: Rest, leveller: Leveller, domains: Sequence[Domain], stars: bool
-) -> tuple[Level, Combinations, Stars]:
+) -> tuple[Level, RareCombinations, Stars]:
     """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
     tried = []
     for level in levels if stars else levels[-1:]:
         rest = leveller.at(left, level.node)
         cells = combinations_of(rest, leveller, domains)
         nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_stars(cells, leveller.few) if stars else nothing))
+        tried.append((rest, cells, fewest_stars(cells, leveller.promise.of_size) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 
 
-def _lenders(cells: Combinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
     rows = np.flatnonzero(published)
     mine = cells.take(rows)
     if starred is None:

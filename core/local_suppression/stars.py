@@ -1,8 +1,8 @@
 """Local suppression: the fewest cells of suppressed records are starred that bring them into safe classes.
 
 At the chosen node some combinations fail the privacy model. Instead of dropping their records, some of their QIDs are replaced by ``*``:
-combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Combinations that are safe as
-they are stay as they are.
+combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Those that are safe as they
+are stay as they are.
 
 **What is done.** Sets of QIDs are taken by size, 0, 1, 2 …; a set of s QIDs puts every combination that is in no class yet into one pool.
 Of all safe pools of one size s those become classes that outrank every safe pool with which they share a combination; that is repeated with
@@ -13,7 +13,7 @@ choice of one pool at a time would take the same ones, and it depends on nothing
 **What is promised.** The records that are published with more than s stars, or not at all, have no safe pool of s QIDs among themselves.
 Which pools to take so that the stars are fewest is a packing problem, and greedy is not always best. But no choice can publish a record
 with fewer stars than the smallest s at which its pool among *all* suppressed records is safe, as far as what is safe stays safe when it
-grows (``core.privacy.models.relaxed``). The sum of these is a bound, and the outcome is told beside it.
+grows (`core.privacy.promise`). The sum of these is a bound, and the outcome is told beside it.
 
 Up to nine QIDs all sets are tried. Of more, at each size the ``MOST_SETS / QIDs`` that put together most (Σ of squared pools), out of those
 that add one QID to a set kept at the size before.
@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from core.columns.coding import WORD
 from core.columns.kernels import number_distinct
-from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
+from core.local_suppression.combinations import Integers, RareCombinations
 from core.local_suppression.greedy import take_largest
-from core.privacy.models import KAnonymity, PrivacyModel, relaxed
+from core.privacy.promise import Promise
 
 MOST_SETS = 512
 MOST_NUMBERS = 1 << 24
@@ -56,18 +56,18 @@ class Stars:
     published: Bools
     least: int | None
 
-    def cost(self, of: Combinations) -> float:
+    def cost(self, of: RareCombinations) -> float:
         """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
         withheld = self.starred | ~self.published[:, None]
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
-def fewest_stars(failing: Combinations, model: PrivacyModel) -> Stars:
+def fewest_stars(failing: RareCombinations, promise: Promise) -> Stars:
     """Chooses what to star.
 
     Args:
         failing: The combinations that fail.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
     """
     # A star where all are alike brings nobody together and costs as much as any other.
     varied = [qid for qid in range(failing.codes.shape[1]) if len(np.unique(failing.codes[:, qid])) > 1]
@@ -78,25 +78,25 @@ def fewest_stars(failing: Combinations, model: PrivacyModel) -> Stars:
             break
         left = failing.take(open_)
         sets = order.sets(size, left)
-        chosen = _choose(left, sets, model)
+        chosen = _choose(left, sets, promise)
         for number, one in enumerate(sets):
             starred[np.ix_(open_[chosen == number], one)] = True
         open_ = open_[chosen < 0]
     published = np.ones(len(failing.counts), np.bool_)
     published[open_] = False
-    least = _least(failing, varied, model, ~published) if 1 << len(varied) <= MOST_SETS else None
+    least = _least(failing, varied, promise, ~published) if 1 << len(varied) <= MOST_SETS else None
     return Stars(starred, published, least)
 
 
 class _Order:
     """Sets of QIDs by size, and in the order in which ties among pools are broken."""
 
-    def __init__(self, varied: Sequence[int], failing: Combinations) -> None:
+    def __init__(self, varied: Sequence[int], failing: RareCombinations) -> None:
         self._varied = varied
         self._cost = failing.counts @ failing.gains
         self._kept: list[Set] = [()]
 
-    def sets(self, size: int, left: Combinations) -> list[Set]:
+    def sets(self, size: int, left: RareCombinations) -> list[Set]:
         """Returns the sets of a size that are tried on what is left; sizes must be asked for one after another."""
         if not size or 1 << len(self._varied) <= MOST_SETS:
             return self._ranked(combinations(self._varied, size))
@@ -112,7 +112,7 @@ class _Order:
         return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
 
 
-def _squares(left: Combinations, one: Set) -> int:
+def _squares(left: RareCombinations, one: Set) -> int:
     pools, size = pools_of(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
@@ -140,7 +140,7 @@ def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tupl
     return key, number_distinct(key, places)
 
 
-def _choose(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Integers:
+def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
     """Returns the number of the set that stars each combination, -1 for none, shape (combinations,)."""
     chosen, open_ = np.full(len(left.counts), -1), np.arange(len(left.counts))
     batch = max(MOST_NUMBERS // max(len(left.counts), 1), 1)
@@ -149,7 +149,7 @@ def _choose(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Int
         found = False
         for first in range(0, len(sets), batch):
             now = left.take(open_)
-            picked = _pick(now, sets[first : first + batch], model)
+            picked = _pick(now, sets[first : first + batch], promise)
             chosen[open_] = np.where(picked < 0, -1, picked + first)
             found = found or bool((picked >= 0).any())
             open_ = open_[picked < 0]
@@ -157,15 +157,15 @@ def _choose(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Int
     return chosen
 
 
-def _pick(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Integers:
+def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
     """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
-    if isinstance(model, KAnonymity) and not isinstance(left, PeopleCombinations):
-        return _pick_by_records(left, sets, model.k)
+    if not promise.models and left.members is None:
+        return _pick_by_records(left, sets, promise.k)
     numbered = [pools_of(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
     pools = [pools for pools, _ in numbered]
     while len(open_):
-        ranks = _ranks(now, pools, [size for _, size in numbered], model)
+        ranks = _ranks(now, pools, [size for _, size in numbered], promise)
         best = np.full(len(open_), len(open_) * len(sets) + 1)
         for rank, mine in zip(ranks, pools, strict=True):
             np.minimum(best, rank[mine], out=best)
@@ -184,7 +184,7 @@ def _pick(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Integ
     return chosen
 
 
-def _pick_by_records(left: Combinations, sets: Sequence[Set], k: int) -> Integers:
+def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Integers:
     """As ``_pick``, where a pool is safe as soon as it has k records."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
@@ -197,12 +197,12 @@ def _pick_by_records(left: Combinations, sets: Sequence[Set], k: int) -> Integer
 UNSAFE = np.iinfo(np.int64).max
 
 
-def _ranks(now: Combinations, pools: Sequence[Integers], sizes: Sequence[int], model: PrivacyModel) -> list[Integers]:
+def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
     """Returns the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
     ranks, safe, records = [], [], []
     for mine, size in zip(pools, sizes, strict=True):
-        pooled = now.pooled(mine, size)
-        kept = np.flatnonzero((pooled.records > 0) & ~model.fails(pooled.persons, pooled.spreads))
+        pooled = now.classes.grouped(mine, size)
+        kept = np.flatnonzero((pooled.records > 0) & ~pooled.failing(promise))
         ranks.append(np.full(size, UNSAFE))
         safe.append(kept)
         records.append(pooled.records[kept])
@@ -216,18 +216,17 @@ def _ranks(now: Combinations, pools: Sequence[Integers], sizes: Sequence[int], m
     return ranks
 
 
-def _least(failing: Combinations, varied: Sequence[int], model: PrivacyModel, lost: Bools) -> int:
+def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
     """Returns a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
     model never breaks when a class grows.
     """
-    weaker, fewest, open_ = relaxed(model), np.full(len(failing.counts), len(varied)), np.ones(len(failing.counts), np.bool_)
+    weaker, fewest, open_ = promise.relaxed, np.full(len(failing.counts), len(varied)), np.ones(len(failing.counts), np.bool_)
     for size in range(len(varied)):
         for one in combinations(varied, size):
             if not open_.any():
                 break
             pools, number = pools_of(failing.codes, one)
-            pooled = failing.pooled(pools, number)
-            safe = ~weaker.fails(pooled.persons, pooled.spreads)[pools] & open_
+            safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size
     return int(np.dot(fewest[~lost], failing.counts[~lost]))

@@ -15,57 +15,57 @@ from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.local_suppression.recoding import Part, labels_of
-from core.local_suppression.rest import Level, Members, joined_members
-from core.persons.spreads import spread_of_people
-from core.privacy.models import PrivacyModel, relaxed
+from core.local_suppression.rest import Level
+from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
+from core.units.members import ClassMembers, joined_members
 
 Bools = NDArray[np.bool_]
 
 
-def apart(levels: Sequence[Level], new: Level, model: PrivacyModel, hierarchies: Sequence[Hierarchy]) -> Level:
+def apart(levels: Sequence[Level], new: Level, promise: Promise, hierarchies: Sequence[Hierarchy]) -> Level:
     """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
 
     Args:
         levels: What is published before.
         new: The level.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         hierarchies: One per QID.
     """
-    if not _matters(new.members, model):
+    if not _matters(new.members, promise):
         return new
     parts = [Part.of(level, ~level.failing) for level in (*levels, new)]
     failing = new.failing.copy()
-    failing[~new.failing] = unsafe(parts, model, hierarchies)[-1]
+    failing[~new.failing] = unsafe(parts, promise, hierarchies)[-1]
     return replace(new, failing=failing)
 
 
-def unsafe(parts: Sequence[Part], model: PrivacyModel, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+def unsafe(parts: Sequence[Part], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
     """Returns which cells of each part are in classes that fail; none where a union of safe classes is safe.
 
     Args:
         parts: Parts of which every class is safe by itself.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         hierarchies: One per QID.
     """
     ends = np.cumsum([part.cells.cells for part in parts])
-    if not parts or not _matters(parts[0].members, model):
+    if not parts or not _matters(parts[0].members, promise):
         return [np.zeros(part.cells.cells, np.bool_) for part in parts]
     _, numbers, firsts = labels_of(parts, hierarchies)
     # A class of one cell is safe by itself, and most are.
     several = np.bincount(numbers, minlength=len(firsts)) > 1
-    members = members_of(parts).owned(np.where(several[numbers], numbers, -1))
-    visits, owners, values = members.merged()
-    spreads = {name: spread_of_people(visits, owners, *value) for name, value in values.items()}
-    failing = model.fails(visits.count(owners, len(firsts)), spreads) & several
+    members = members_of(parts).owned(np.where(several[numbers], numbers, -1)).merged()
+    counts = np.bincount(numbers, weights=np.concatenate([part.cells.counts for part in parts])).astype(np.int64)
+    failing = ClassTable.of_members(counts, members).failing(promise) & several
     return np.split(failing[numbers], ends[:-1])
 
 
-def members_of(parts: Sequence[Part]) -> Members:
+def members_of(parts: Sequence[Part]) -> ClassMembers:
     """Returns who is in the cells of all parts, numbered one part after the other."""
     starts = np.cumsum([0, *(part.cells.cells for part in parts)])
     found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
     return joined_members(found)
 
 
-def _matters(members: Members | None, model: PrivacyModel) -> bool:
-    return members is not None and relaxed(model) != model
+def _matters(members: ClassMembers | None, promise: Promise) -> bool:
+    return members is not None and not promise.closed

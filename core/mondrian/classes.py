@@ -6,109 +6,126 @@ once for each of their values do not: two classes that share the people of a rar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.histograms.histogram import Histogram
-from core.mondrian.partition import Partition
-from core.mondrian.people import RowPeople
-from core.mondrian.recoding import Codes, Cutting, Published, publish
-from core.persons.spreads import spread_of_people
-from core.privacy.class_tables import without_sensitive
-from core.privacy.holders import held_by_too_many, with_holders
-from core.privacy.models import PrivacyModel, Spreads
+from core.mondrian.partition import Partition, Rules
+from core.mondrian.recoding import Codes, Cutting, PublishedClasses, publish
+from core.privacy.models import Spread
 from core.recoding.recoding import Recoding
+from core.units.class_table import ClassTable
+from core.units.sensitive_axes import without_sensitive
+from core.units.unit import Records, Unit
 
 Numbers = NDArray[np.int64]
 
 
-def closed(model: PrivacyModel | None) -> bool:
-    """Tells whether a union of classes that keep a model keeps it, with persons in several of them."""
-    return model is None or model.relaxed == model
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """The rows that are cut, and whose they are.
+
+    Attributes:
+        codes: Shape (rows, QIDs and the sensitive columns of the rules).
+        weights: Shape (rows,), records per row.
+        unit: What k counts in them.
+    """
+
+    codes: Codes
+    weights: Numbers
+    unit: Unit
+
+    @classmethod
+    def of(cls, codes: Codes, weights: Numbers, unit: Unit | None = None) -> RowTable:
+        """Returns a table of rows; k counts their records where no persons are given."""
+        return cls(codes, weights, Records(weights) if unit is None else unit)
+
+    def values(self, rules: Rules) -> list[tuple[str, Numbers]]:
+        """Returns the sensitive columns of the rules, and the code of each row in them."""
+        first = self.codes.shape[1] - len(rules.columns)
+        return [(column, self.codes[:, first + number].astype(np.int64)) for number, column in enumerate(rules.columns)]
+
+    def classes(self, rules: Rules, owners: Numbers, size: int) -> ClassTable:
+        """Returns the table of some classes of the rows.
+
+        Args:
+            rules: Name the sensitive columns.
+            owners: Shape (rows,), the class of each; -1 for one that is in none.
+            size: How many classes there are.
+        """
+        spreads: dict[str, Spread] = {
+            column: self.unit.spread(owners, codes, whole) for (column, codes), whole in zip(self.values(rules), rules.wholes, strict=True)
+        }
+        return ClassTable(Records(self.weights).count(owners, size), self.unit.count(owners, size), spreads)
+
+    def whole(self, rules: Rules) -> ClassTable:
+        """Returns the table of all rows as one class."""
+        return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
 
-def of_people(cutting: Cutting, codes: Codes, people: RowPeople) -> Cutting:
-    """Returns the same cutting with the persons of all rows by sensitive value in the place of the records, and what follows for a model.
+def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
+    """Returns the same cutting with persons by sensitive value in the place of records, and what follows for the promise.
+
+    Where no person is named, that is the cutting itself.
 
     Args:
         cutting: How rows are cut.
-        codes: Shape (rows, QIDs and sensitive columns), all rows of the source.
-        people: Whose they are.
+        rows: All rows of the source.
     """
-    rules, sensitive = cutting.rules, enumerate(cutting.rules.wholes, start=len(cutting.axes))
-    wholes = tuple(people.visits.count(codes[:, column].astype(np.int64), len(whole)) for column, whole in sensitive)
-    model = rules.model and with_holders(rules.model, dict(zip(rules.columns, wholes, strict=True)), people.size)
-    return replace(cutting, rules=replace(rules, wholes=wholes, model=model))
+    rules, figures = cutting.rules, rows.unit.figures()
+    if figures is None:
+        return cutting
+    wholes = tuple(rows.unit.count(codes, len(whole)) for (_, codes), whole in zip(rows.values(rules), rules.wholes, strict=True))
+    promise = rules.promise.of_people(dict(zip(rules.columns, wholes, strict=True)), figures[0])
+    return replace(cutting, rules=replace(rules, wholes=wholes, promise=promise))
 
 
-def promised(cutting: Cutting, codes: Codes, people: RowPeople, owners: Numbers, classes: int) -> tuple[Numbers, Spreads]:
-    """Returns what a privacy model counts of classes: persons, shape (classes,), and how their values are spread.
-
-    Args:
-        cutting: Names the sensitive columns.
-        codes: Shape (rows, QIDs and sensitive columns).
-        people: Whose the rows are.
-        owners: Shape (rows,), the class of each.
-        classes: How many there are.
-    """
-    qids, rules = len(cutting.axes), cutting.rules
-    spreads = {
-        column: spread_of_people(people.visits, owners, codes[:, qids + number].astype(np.int64), whole)
-        for number, (column, whole) in enumerate(zip(rules.columns, rules.wholes, strict=True))
-    }
-    return people.visits.count(owners, classes), spreads
+def whole_keeps(cutting: Cutting, rows: RowTable) -> bool:
+    """Tells whether all rows as one class keep the rules."""
+    return not rows.whole(cutting.rules).failing(cutting.rules.promise)[0]
 
 
-def whole_keeps(cutting: Cutting, codes: Codes, people: RowPeople) -> bool:
-    """Tells whether all rows as one class keep the rules; arguments as of ``promised``."""
-    model = cutting.rules.model
-    return model is None or not model.fails(*_whole(cutting, codes, people))[0]
-
-
-def column_held(cutting: Cutting, codes: Codes, people: RowPeople) -> str | None:
+def column_held(cutting: Cutting, rows: RowTable) -> str | None:
     """Returns the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
 
-    Then they may still be cut: in each of two halves there may be few enough. Arguments as of ``promised``.
+    Then they may still be cut: in each of two halves there may be few enough.
     """
-    model = cutting.rules.model
-    return None if model is None else held_by_too_many(model, *_whole(cutting, codes, people))
+    whole = rows.whole(cutting.rules)
+    return cutting.rules.promise.column_held(whole.units, whole.spreads)
 
 
-def _whole(cutting: Cutting, codes: Codes, people: RowPeople) -> tuple[Numbers, Spreads]:
-    return promised(cutting, codes, people, np.zeros(len(codes), np.int64), 1)
-
-
-def cut_and_publish(cutting: Cutting, codes: Codes, weights: Numbers, people: RowPeople | None) -> tuple[Partition, Published]:
+def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
     """Cuts rows and labels their classes; leaves that would fail as one class, for their labels are equal, are merged with neighbours.
 
     Args:
         cutting: How.
-        codes: Shape (rows, QIDs and sensitive columns); all of them together must keep the rules, but for who holds a value: if they are
-            one class in the end, that is still to be asked.
-        weights: Shape (rows,), records per row.
-        people: Whose these are; None where every record counts.
+        rows: All of them together must keep the rules, but for who holds a value: if they are one class in the end, that is still to be
+            asked.
     """
-    made = cutting.cut(codes, weights, people)
-    published = publish(cutting, codes, weights, made)
-    if people is None or closed(cutting.rules.model):
+    rules, made = cutting.rules, cutting.cut(rows.codes, rows.weights, rows.unit)
+    published = publish(cutting, rows.codes, rows.weights, made)
+    if rows.unit.adds_up or rules.promise.closed:
         return made, published
-    while made.classes > 1 and (failing := _failing(cutting, codes, people, made, published)).any():
+    while made.classes > 1:
+        failing = rows.classes(rules, published.numbers[made.of_rows()], len(published.sizes)).failing(rules.promise)
+        if not failing.any():
+            break
         made = _merged(made, failing[published.numbers])
-        published = publish(cutting, codes, weights, made)
+        published = publish(cutting, rows.codes, rows.weights, made)
     return made, published
 
 
-def recode_cells(cutting: Cutting, cells: Histogram, people: RowPeople | None = None) -> tuple[Recoding, Published]:
+def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -> tuple[Recoding, PublishedClasses]:
     """Runs strict Mondrian on cells.
 
     Args:
         cutting: How; not relaxed.
         cells: At full resolution; after the QIDs the sensitive columns that the rules name. All of them together must keep the rules.
-        people: Whose their records are; None where every record counts.
+        unit: What k counts in them; their records if left out.
     """
-    made, published = cut_and_publish(cutting, cells.codes, cells.counts, people)
+    made, published = cut_and_publish(cutting, RowTable.of(cells.codes, cells.counts, unit))
     plain = without_sensitive(cells, cutting.hierarchies)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     if plain is not cells:
@@ -116,13 +133,6 @@ def recode_cells(cutting: Cutting, cells: Histogram, people: RowPeople | None = 
         # Strict cuts never part equal QIDs, so that the first cell of a combination speaks for all.
         classes = classes[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
     return Recoding(plain.node, plain.packing, plain.words, classes, published.labels, published.sizes), published
-
-
-def _failing(cutting: Cutting, codes: Codes, people: RowPeople, made: Partition, published: Published) -> NDArray[np.bool_]:
-    """Returns which of the published classes fail."""
-    model = cutting.rules.model
-    assert model is not None
-    return model.fails(*promised(cutting, codes, people, published.numbers[made.of_rows()], len(published.sizes)))
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:

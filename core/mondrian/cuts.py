@@ -11,7 +11,7 @@ from core.mondrian.rows import (  # fmt: skip
     Bounds,
     Cut,
     Numbers,
-    People,
+    PersonsByRow,
     Prices,
     Room,
     Rows,
@@ -37,7 +37,7 @@ def median_cut(
     mode: int,
     k: int,
     demands: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
 ) -> Cut:
     """Cuts a QID at its median by weight; where that may not be, just below the median value.
@@ -99,7 +99,7 @@ def choose_cut(
     mode: int,
     k: int,
     demands: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
     prices: Prices | None,
 ) -> Cut:
@@ -144,7 +144,7 @@ def cut_of(
     k: int,
     demands: Demands | None,
     tried: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
     prices: Prices | None,
 ) -> Cut:
@@ -179,7 +179,7 @@ def cut_all(
     k: int,
     demands: Demands | None,
     tried: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
     prices: Prices | None,
 ) -> Numbers:

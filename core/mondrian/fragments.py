@@ -20,6 +20,7 @@ from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, Rows, split
 from core.mondrian.trees import LEAF, led
 from core.privacy.kernels import is_compiled
+from core.privacy.promise import Promise
 
 Ranks = NDArray[np.unsignedinteger[Any]]
 Group = tuple[int, ...]
@@ -98,8 +99,8 @@ def multidimensional(
     """
     depth = ceil(log2(count))
     ranks = cutting.ranks(codes)
-    whole = share >= 1 and is_compiled(cutting.rules.model)
-    rules = cutting.rules if whole else Rules(max(int(cutting.rules.k * share), 1))
+    whole = share >= 1 and is_compiled(cutting.rules.promise)
+    rules = cutting.rules if whole else Rules(Promise(max(int(cutting.rules.promise.k * share), 1)))
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     # Cuts swap rows where they stand; the sample is still the caller's.
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.rows import Bounds, Cut, Numbers, People, Room, Rows, is_left, whole
+from core.mondrian.rows import Bounds, Cut, Numbers, PersonsByRow, Room, Rows, is_left, whole
 from core.privacy.kernels import Demands, keeps, kernel
 from core.privacy.refusals import refusal_tells
 
@@ -13,7 +13,7 @@ Spreads = tuple[int, int, int, int]
 
 @kernel
 def allowed(
-    rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, people: People | None, room: Room
+    rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, people: PersonsByRow | None, room: Room
 ) -> bool:
     """Tells whether both halves of a cut keep the privacy model.
 
@@ -43,7 +43,7 @@ def allowed(
 
 
 @kernel
-def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: People | None, room: Room) -> bool:
+def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: Room) -> bool:
     """Tells whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
 
     Args:
@@ -89,7 +89,7 @@ def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> tu
 
 
 @kernel
-def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None) -> bool:
+def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow | None) -> bool:
     """Tells whether both halves have records of k different persons."""
     if people is None:
         return True
@@ -118,7 +118,7 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
 
 
 @kernel
-def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: People | None) -> Numbers:
+def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) -> Numbers:
     """Returns how many different persons both halves have, shape (2,); 0 where no person is named."""
     found = np.zeros(2, np.int64)
     if people is None:
@@ -139,14 +139,14 @@ def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: People | None) -> Num
 
 
 @kernel
-def _next_stamp(people: People) -> int:
+def _next_stamp(people: PersonsByRow) -> int:
     """Begins a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
     people.passes[0] += 1
     return int(people.passes[0]) << 2
 
 
 @kernel
-def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: People | None, room: Room) -> bool:
+def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: PersonsByRow | None, room: Room) -> bool:
     """Tells whether both halves keep the privacy model in one sensitive column."""
     if people is None:
         left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
@@ -191,7 +191,7 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Sp
 
 
 @kernel
-def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: People, room: Room) -> Spreads:
+def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: Room) -> Spreads:
     """Does the same with everybody counted once for each of their values in a half."""
     starts, values, seen, order = people.starts, people.values, people.seen_values, rows.order
     sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks

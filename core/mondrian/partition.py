@@ -16,11 +16,13 @@ from core.columns.thread_share import threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
-from core.mondrian.people import RowPeople, unseen
+from core.mondrian.people import persons_by_row, unseen
 from core.mondrian.ranks import Axis, axes_scale
-from core.mondrian.rows import BLOCK, People, Prices, Room, Rows, Scale, Told, whole
+from core.mondrian.rows import BLOCK, PersonsByRow, Prices, Room, Rows, Scale, Told, whole
 from core.privacy.kernels import Demands, demands_of
-from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+from core.privacy.promise import Promise
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
 SCORES: dict[Score, int] = {
@@ -49,16 +51,14 @@ class Rules:
     """What every class must keep.
 
     Attributes:
-        k: Persons; records where no person is named.
-        model: What it must keep besides; None for nothing.
-        columns: The sensitive columns that the model looks at.
+        promise: What is asked of its size and of its sensitive values.
+        columns: The sensitive columns that the promise looks at.
         wholes: Persons or records of the whole source by sensitive value, one array per column.
-        refused: Where the model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
+        refused: Where a model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
             try the ``next`` best (the paper).
     """
 
-    k: int
-    model: PrivacyModel | None = None
+    promise: Promise
     columns: tuple[str, ...] = ()
     wholes: tuple[NDArray[np.int64], ...] = ()
     refused: Refused = "stop"
@@ -73,8 +73,7 @@ class Rules:
     @property
     def demands(self) -> Demands:
         """The rules as kernels read them."""
-        least: tuple[PrivacyModel, ...] = (KAnonymity(self.k),)
-        return demands_of(AllOf(least if self.model is None else (*least, self.model)), self.columns, self.wholes)
+        return demands_of(self.promise, self.columns, self.wholes)
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def partition(
     mode: Mode = "strict",
     sensitive: NDArray[np.int32] | None = None,
     scale: Scale | None = None,
-    people: RowPeople | None = None,
+    unit: Unit = EVERY_RECORD,
     told: Told | None = None,
 ) -> Partition:
     """Cuts rows into classes; the rows must keep the rules as a whole.
@@ -169,7 +168,7 @@ def partition(
             ``relaxed`` shares equal values out so that halves are even; those of the first rows go left.
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
-        people: Whose the rows' records are, for rules that are of persons; None if they are of records.
+        unit: Whose the rows' records are, for rules that are of persons.
         told: What labels cost, for ``ncp``; None for what classes hold alone.
     """
     rows = len(weights)
@@ -179,7 +178,7 @@ def partition(
     # Read and not written, so that all cores share them.
     told = nothing_told(axes) if told is None and score == "ncp" else told
 
-    def cut(first: int, end: int, small: int, whose: People | None) -> NDArray[np.int64]:
+    def cut(first: int, end: int, small: int, whose: PersonsByRow | None) -> NDArray[np.int64]:
         mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
         room, prices = room_for(axes, demands), prices_for(axes, end - first, told) if score == "ncp" else None
         how = SCORES[score], MODES[mode], demands.k, *rules.asked
@@ -187,14 +186,14 @@ def partition(
         return starts
 
     # What is None is not compiled, which takes seconds.
-    whose = None if people is None else people.listed(codes)
+    whose = persons_by_row(unit, codes)
     threads = _cores_for(axes, score)
     threads = threads if whose is None else min(threads, WITH_PEOPLE)
     if threads == 1 or rows < FEW:
         return Partition(given.order, cut(0, rows, 0, whose))
     # What is cut off first is shared out: each part is cut as it would be in its turn.
     nodes = cut(0, rows, rows // (PARTS * threads), whose)
-    scratch: SimpleQueue[People | None] = SimpleQueue()
+    scratch: SimpleQueue[PersonsByRow | None] = SimpleQueue()
     for number in range(threads):
         scratch.put(whose if whose is None or number == 0 else unseen(whose))
 

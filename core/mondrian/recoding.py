@@ -15,7 +15,6 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
-from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, narrowed, ranks_of
 from core.mondrian.rows import Told
@@ -25,6 +24,8 @@ from core.recoding.generalisation import generalise
 from core.recoding.labels import same_labels
 from core.recoding.prices import Labels
 from core.recoding.recoding import Intervals
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 from schemas.job.mondrian import Generalisation
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -70,13 +71,13 @@ class Cutting:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
         return ranks_of(codes, self.axes)
 
-    def cut(self, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Partition:
+    def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
         """Cuts rows into classes.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
             weights: Shape (rows,), records per row.
-            people: Whose these are, for rules that are of persons.
+            unit: Whose these are, for rules that are of persons.
         """
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
@@ -84,12 +85,12 @@ class Cutting:
         rules, mode, told = self.rules, self.mode, self.told
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
-            mode=mode, sensitive=sensitive, scale=scale, people=people, told=told,
+            mode=mode, sensitive=sensitive, scale=scale, unit=unit, told=told,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublishedClasses:
     """What the classes of a partition publish.
 
     Attributes:
@@ -109,7 +110,7 @@ class Published:
     figures: Mapping[str, int] = field(default_factory=dict)
 
 
-def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> Published:
+def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
     """Labels the classes of a partition and merges those that publish the same.
 
     Args:
@@ -150,7 +151,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         "ncp_set": reach,
         "ncp_distinct": distinct,
     }
-    return Published(numbers, pa.table(columns), sizes, losses, penalties)
+    return PublishedClasses(numbers, pa.table(columns), sizes, losses, penalties)
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:

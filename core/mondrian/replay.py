@@ -15,28 +15,29 @@ from core.columns.domains import Domain
 from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
-from core.mondrian.classes import closed, promised
+from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Tree
-from core.mondrian.partition import MODES, SCORES, Partition, prices_for, room_for
-from core.mondrian.people import RowPeople
+from core.mondrian.partition import MODES, SCORES, Partition, Rules, prices_for, room_for
+from core.mondrian.people import persons_by_row
 from core.mondrian.ranks import Axis, axes_scale, narrowed
-from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
-from core.mondrian.rows import Numbers, Rows
+from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
+from core.mondrian.rows import Rows
 from core.mondrian.trees import cut_tree
-from core.privacy.class_tables import spread_of, without_sensitive
-from core.privacy.models import Spreads
 from core.recoding.labels import STAR
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
+from core.units.sensitive_axes import without_sensitive
+from core.units.unit import Unit
 from schemas.job.suppression import SUPPRESSIONS
 
 
-def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Tree:
-    """Returns the cuts that ``Cutting.cut`` makes of rows; arguments as there."""
+def tree_of(cutting: Cutting, given: RowTable) -> Tree:
+    """Returns the cuts that ``Cutting.cut`` makes of rows."""
     axes, rules = cutting.axes, cutting.rules
+    codes = given.codes
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
-    whose = None if people is None else people.listed(sensitive)
-    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    whose = persons_by_row(given.unit, sensitive)
+    rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes), cutting.told) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
@@ -96,9 +97,7 @@ class Replayed:
     failing: int
 
 
-def replay_cells(
-    cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, people: RowPeople | None = None
-) -> Replayed:
+def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None) -> Replayed:
     """Takes the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
 
     Args:
@@ -106,20 +105,21 @@ def replay_cells(
         cells: At full resolution; after the QIDs the sensitive columns that the rules name.
         leaves: Shape (cells,), the leaf of each cell.
         treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped.
-        people: Whose the cells' records are; None where every record counts.
+        unit: What k counts in the cells; their records if left out.
     """
-    model = cutting.rules.model
-    assert model is not None
+    rules, rows = cutting.rules, RowTable.of(cells.codes, cells.counts, unit)
+    promise = rules.promise
     _, owners = np.unique(leaves, return_inverse=True)
-    counts = np.bincount(owners, weights=cells.counts).astype(np.int64)
-    failing = model.fails(*_counted(cutting, cells, owners, people))
+    classes = rows.classes(rules, owners, int(owners.max(initial=-1)) + 1)
+    counts, failing = classes.records, classes.failing(promise)
     published, numbers = _published(cutting, cells, owners, ~failing)
-    while people is not None and not closed(model) and (lost := _failing_together(cutting, cells, owners, numbers, people)).any():
+    while not (rows.unit.adds_up or promise.closed) and (lost := _failing_together(rules, rows, owners, numbers)).any():
         failing |= lost
         published, numbers = _published(cutting, cells, owners, ~failing)
     suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
     starred = failing[owners] | _starred(published, numbers)
-    masked = suppressed if masks and suppressed and _mask_keeps(cutting, cells, starred, people) else 0
+    mask = rows.classes(rules, np.where(starred, 0, -1), 1) if masks and suppressed else None
+    masked = suppressed if mask is not None and not mask.failing(promise)[0] else 0
     labels, sizes = published.labels, published.sizes
     # Whether or not anything is masked: the types of a release follow from the job alone.
     if masks:
@@ -128,7 +128,9 @@ def replay_cells(
         numbers[numbers == SUPPRESSED] = len(sizes)
         labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
-    of_cells, plain = numbers, without_sensitive(cells, cutting.hierarchies)
+    # The mask is no class of its own here, and what is in no class is counted in none.
+    units = rows.unit.count(np.where(numbers < len(published.sizes), numbers, SUPPRESSED), len(published.sizes))
+    plain = without_sensitive(cells, cutting.hierarchies)
     if plain is not cells:
         qids = cells.codes[:, : len(cutting.axes)]
         # A leaf is a matter of QIDs alone: the first cell of a combination speaks for all.
@@ -137,40 +139,22 @@ def replay_cells(
     words = tuple(word[listed] for word in plain.words)
     recoding = Recoding(plain.node, plain.packing, words, numbers[listed], labels, sizes)
     records = int(counts.sum())
-    loss = _losses(published, len(cutting.axes), cutting.rules.k, records, suppressed)
-    if people is not None:
-        loss["c_avg"] = c_avg(int(_persons(published, of_cells, people).sum()), len(published.sizes), cutting.rules.k)
+    loss = _losses(published, len(cutting.axes), promise.k, records, suppressed)
+    loss["c_avg"] = c_avg(int(units.sum()), len(published.sizes), promise.k)
     penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
     return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
 
 
-def _counted(cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], people: RowPeople | None) -> tuple[Numbers, Spreads]:
-    """Returns what a privacy model counts of classes, shape (classes,), and how their values are spread."""
-    size = int(owners.max(initial=-1)) + 1
-    if people is not None:
-        return promised(cutting, cells.codes, people, owners, size)
-    qids, rules = len(cutting.axes), cutting.rules
-    spreads = {
-        column: spread_of(owners, cells.codes[:, qids + number], cells.counts, whole)
-        for number, (column, whole) in enumerate(zip(rules.columns, rules.wholes, strict=True))
-    }
-    return np.bincount(owners, weights=cells.counts, minlength=size).astype(np.int64), spreads
-
-
-def _failing_together(
-    cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], numbers: NDArray[np.int32], people: RowPeople
-) -> NDArray[np.bool_]:
+def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Returns the leaves that fail in one class with others of equal labels, shape (leaves,)."""
-    assert cutting.rules.model is not None
-    # What is suppressed already is a class of its own, of which nothing is asked.
-    failing = cutting.rules.model.fails(*_counted(cutting, cells, numbers.astype(np.int64) - SUPPRESSED, people))
-    failing[0] = False
+    failing = rows.classes(rules, numbers.astype(np.int64), int(numbers.max(initial=-1)) + 1).failing(rules.promise)
     lost = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
-    lost[owners[failing[numbers - SUPPRESSED]]] = True
+    # Of what is suppressed already nothing is asked.
+    lost[owners[np.append(failing, False)[numbers]]] = True
     return lost
 
 
-def _starred(published: Published, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Returns which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
     stars = np.ones(len(published.sizes) + 1, np.bool_)
     for column in published.labels.columns:
@@ -180,15 +164,9 @@ def _starred(published: Published, numbers: NDArray[np.int32]) -> NDArray[np.boo
     return stars[numbers]
 
 
-def _mask_keeps(cutting: Cutting, cells: Histogram, masked: NDArray[np.bool_], people: RowPeople | None) -> bool:
-    """Tells whether the marked cells keep the rules as one class."""
-    assert cutting.rules.model is not None
-    return not cutting.rules.model.fails(*_counted(cutting, cells, (~masked).astype(np.int64), people))[0]
-
-
 def _published(
     cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], keeps: NDArray[np.bool_]
-) -> tuple[Published, NDArray[np.int32]]:
+) -> tuple[PublishedClasses, NDArray[np.int32]]:
     """Labels the classes that keep the rules, and returns the published class of each cell."""
     rows = np.flatnonzero(keeps[owners])
     _, mine = np.unique(owners[rows], return_inverse=True)
@@ -201,14 +179,7 @@ def _published(
     return published, numbers
 
 
-def _persons(published: Published, numbers: NDArray[np.int32], people: RowPeople) -> Numbers:
-    """Returns the persons of each published class, shape (classes,), the mask's left out."""
-    classes = len(published.sizes)
-    others = np.where((numbers == SUPPRESSED) | (numbers >= classes), classes, numbers)
-    return people.visits.count(others.astype(np.int64), classes + 1)[:classes]
-
-
-def _losses(published: Published, qids: int, k: int, records: int, suppressed: int) -> dict[str, int | float]:
+def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppressed: int) -> dict[str, int | float]:
     """Losses with suppressed records as everywhere: withheld in every QID, and confused with all (DM) or with one another (DM*)."""
     lost = suppressed * qids
     sums = dict(published.losses) | {name: published.losses[name] + lost for name in ("ncp", "ncp_set", "ncp_distinct")}

@@ -29,7 +29,7 @@ BLOCK = 128
 """Rows of which it is listed at a time which ones stand on the wrong side."""
 
 
-class People(NamedTuple):
+class PersonsByRow(NamedTuple):
     """Whose the records of the rows are, told by the numbers that the rows were given, so that it stays where it is while they move.
 
     Attributes:

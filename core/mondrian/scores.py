@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 
 from core.mondrian.halves import allowed
-from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, People, Prices, Room, Rows, Scale, weigh, whole
+from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, PersonsByRow, Prices, Room, Rows, Scale, weigh, whole
 from core.privacy.kernels import Demands, kernel
 from core.recoding.price_kernels import UNIT, column_price
 
@@ -124,7 +124,7 @@ def cheapest_cut(
     scale: Scale,
     k: int,
     demands: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
     prices: Prices,
 ) -> Cut:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 from core.mondrian.cuts import cut_of
-from core.mondrian.rows import Numbers, People, Prices, Room, Rows, Scale, split, whole
+from core.mondrian.rows import Numbers, PersonsByRow, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands
 
 LEAF = -1
@@ -35,7 +35,7 @@ def cut_tree(
     k: int,
     demands: Demands | None,
     tried: Demands | None,
-    people: People | None,
+    people: PersonsByRow | None,
     room: Room,
     prices: Prices | None,
 ) -> Numbers:

@@ -212,33 +212,27 @@ def drop_visits(visits: Visits, wanted: Marks) -> Visits:
 
 
 @kernel
-def count_known(visits: Visits, keys: Numbers, before: Marks, numbers: Classes, met: Visits, last: Visits, known: Numbers) -> None:
+def count_known(visits: Visits, before: Marks, numbers: Classes, last: Visits, known: Numbers) -> None:
     """Counts the visits of classes by persons whom they saw already, or who were in a cell before them.
 
     Args:
         visits: Of whole persons.
-        keys: Shape (cells,), from 0: only a cell before of the same key counts.
         before: Shape (cells,): which cells come before all classes.
         numbers: Shape (cells,), the class of each cell; a negative one is not asked for.
-        met: Shape (keys,), all -1; written to.
         last: Shape (classes,), all -1; written to.
         known: Shape (classes,), added to.
     """
     person, start = np.int32(-1), 0
     while start < visits.shape[0]:
-        end = start + 1
+        end, met = start + 1, before[~visits[start]]
         while end < visits.shape[0] and visits[end] >= 0:
+            met |= before[visits[end]]
             end += 1
         person += np.int32(1)
         for place in range(start, end):
-            cell = ~visits[place] if place == start else visits[place]
-            if before[cell]:
-                met[keys[cell]] = person
-        for place in range(start, end):
-            cell = ~visits[place] if place == start else visits[place]
-            number = numbers[cell]
+            number = numbers[~visits[place] if place == start else visits[place]]
             if number >= 0:
-                known[number] += met[keys[cell]] == person or last[number] == person
+                known[number] += met or last[number] == person
                 last[number] = person
         start = end
 

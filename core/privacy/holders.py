@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from core.privacy.models import (
     SLACK,
-    AllOf,
     Closeness,
     DistinctDiversity,
     EntropyDiversity,
@@ -73,9 +72,9 @@ class Holders(ABC):
         """Returns which entries of a spread are of a value that too many hold, given the persons of the class of each."""
 
     @property
-    def relaxed(self) -> PrivacyModel:
+    def relaxed(self) -> None:
         """Nothing is known of a union by one of its parts."""
-        return AllOf(())
+        return None
 
 
 @dataclass(frozen=True)
@@ -141,38 +140,14 @@ class ClosenessHolders(Holders):
         return np.array(held.counts / persons > self.t + held.whole[held.values] / self.people + SLACK, np.bool_)
 
 
-def single_models(model: PrivacyModel) -> list[PrivacyModel]:
-    """Returns the models that a model asks for, one by one."""
-    return [one for part in model.models for one in single_models(part)] if isinstance(model, AllOf) else [model]
-
-
-def with_holders(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> PrivacyModel:
-    """Returns a model together with the conditions on who holds a value; the model itself where nobody has several values of a column.
+def condition_of(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
+    """Returns the condition that goes with a model; None if there is none.
 
     Args:
-        model: One model, or all of several.
+        model: The model.
         wholes: By sensitive column, shape (values,): persons of the whole source by value.
         people: Persons of the whole source.
     """
-    single = single_models(model)
-    several = {column for column, whole in wholes.items() if int(whole.sum()) > people}
-    added = [found for one in single if (found := _condition(one, wholes, people)) is not None and found.column in several]
-    return AllOf((*single, *added)) if added else model
-
-
-def held_by_too_many(model: PrivacyModel, counts: Counts, spreads: Spreads) -> str | None:
-    """Returns the column of which too many persons hold one value, if one class fails by nothing else.
-
-    Args:
-        model: What it must keep.
-        counts: Shape (1,), as for ``PrivacyModel``.
-        spreads: The same.
-    """
-    columns = [one.column if isinstance(one, Holders) else None for one in single_models(model) if one.fails(counts, spreads)[0]]
-    return columns[0] if columns and None not in columns else None
-
-
-def _condition(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
     match model:
         case DistinctDiversity(column, least, null):
             return DistinctHolders(column, null, least)

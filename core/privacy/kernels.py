@@ -1,4 +1,4 @@
-"""The privacy models of core/privacy/models.py as Mondrian's kernels ask them, one class at a time; compiled by numba."""
+"""What is promised of classes as Mondrian's kernels ask it, one class at a time; compiled by numba."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 from core.privacy.holder_kernels import Held, demand_of_holders, held_by_few, nothing_held
-from core.privacy.holders import Holders, single_models
-from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.privacy.holders import Holders
+from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
 
 kernel = compiler(
     "recoding.price_kernels",
@@ -25,7 +26,7 @@ kernel = compiler(
     "mondrian.cuts",
 )
 NOT_ASKED = -1.0
-COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, Holders)
+COMPILED = (DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, Holders)
 """The models that kernels know; the entries that make them say so."""
 
 
@@ -61,11 +62,11 @@ class Demands(NamedTuple):
     held: Held
 
 
-def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
-    """Writes a privacy model down as kernels read it.
+def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
+    """Writes a promise down as kernels read it.
 
     Args:
-        model: One model, or all of several.
+        promise: What every class must keep.
         columns: The sensitive columns that it looks at, in the order of their codes.
         wholes: Records of the whole source per value, one array per column.
 
@@ -73,10 +74,9 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
         TypeError: a model that kernels do not know.
     """
     count, most = len(columns), max(map(len, wholes), default=0)
-    models = single_models(model)
-    heights = [len(one.groups) for one in models if isinstance(one, Closeness)]
+    heights = [len(one.groups) for one in promise.models if isinstance(one, Closeness)]
     made = Demands(
-        max((one.k for one in models if isinstance(one, KAnonymity)), default=1),
+        promise.k,
         np.full(count, -1, np.int64),
         np.full(count, NOT_ASKED),
         np.full((count, 3), -1, np.int64),
@@ -91,7 +91,7 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
     )
     for column, whole in enumerate(wholes):
         made.wholes[column, : len(whole)] = whole / max(int(whole.sum()), 1)
-    for one in models:
+    for one in promise.models:
         if isinstance(one, Holders):
             demand_of_holders(made.held, one, columns.index(one.column), wholes[columns.index(one.column)])
         else:
@@ -99,9 +99,9 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
     return made
 
 
-def is_compiled(model: PrivacyModel | None) -> bool:
-    """Tells whether kernels know a model, or all of several; they know no model at all."""
-    return model is None or all(isinstance(one, COMPILED) for one in single_models(model))
+def is_compiled(promise: Promise) -> bool:
+    """Tells whether kernels know all that is promised."""
+    return all(isinstance(one, COMPILED) for one in promise.models)
 
 
 def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
@@ -109,8 +109,6 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
     if isinstance(model, DistinctDiversity | EntropyDiversity | RecursiveDiversity) and model.null is not None:
         made.nulls[columns.index(model.column)] = model.null
     match model:
-        case KAnonymity():
-            return
         case DistinctDiversity():
             made.distinct[columns.index(model.column)] = model.l
         case EntropyDiversity():

@@ -1,15 +1,15 @@
-"""Privacy models: given the classes of a recoding, which of them may not be published (one interface for all algorithms).
+"""Models of sensitive values: given the classes of a recoding, which of them may not be published (one interface for all algorithms).
 
 Every model here is monotone: a union of safe classes is safe. So where nothing may be suppressed, what is coarser than a passing node
 passes, and thin fragments may be merged. With a limit of suppression that is not enough: a safe class may join an unsafe one and become
-unsafe, so that a coarser node suppresses more. k-anonymity and distinct diversity exclude that, because a union with one safe part is safe;
-entropy, recursive diversity and closeness do not. ``relaxed`` gives what of a model does: a necessary condition that predictive tagging may
-rely on at any limit.
+unsafe, so that a coarser node suppresses more. k and distinct diversity exclude that, because a union with one safe part is safe; entropy,
+recursive diversity and closeness do not. ``relaxed`` gives what of a model does: a necessary condition that predictive tagging may rely on
+at any limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -78,28 +78,9 @@ class PrivacyModel(Protocol):
         ...
 
     @property
-    def relaxed(self) -> PrivacyModel:
-        """A weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more."""
+    def relaxed(self) -> PrivacyModel | None:
+        """A weaker model under which a union with one safe part is safe: the model itself, if it is so; None if nothing is known."""
         ...
-
-
-@dataclass(frozen=True)
-class KAnonymity:
-    """Every class has at least k records (Sweeney 2002; papers/skald.txt, II.A).
-
-    Monotone: the size of a union is the sum of the sizes of its parts, so a union of classes of which one has k records has k.
-    """
-
-    k: int
-
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes have fewer than k records."""
-        return counts < self.k
-
-    @property
-    def relaxed(self) -> PrivacyModel:
-        """The model itself."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -250,48 +231,9 @@ class Closeness:
         return total
 
     @property
-    def relaxed(self) -> PrivacyModel:
+    def relaxed(self) -> None:
         """Nothing is known of a union by one of its parts."""
-        return AllOf(())
-
-
-@dataclass(frozen=True)
-class AllOf:
-    """Every one of several models. Monotone as each of them is."""
-
-    models: tuple[PrivacyModel, ...]
-
-    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes fail at least one of the models."""
-        failing = np.zeros(len(counts), np.bool_)
-        for model in self.models:
-            failing |= model.fails(counts, spreads)
-        return failing
-
-    @property
-    def relaxed(self) -> PrivacyModel:
-        """What each of them is at least."""
-        return AllOf(tuple(model.relaxed for model in self.models))
-
-
-def all_of(models: Sequence[PrivacyModel]) -> PrivacyModel:
-    """Returns one model that asks for all of the given ones."""
-    return models[0] if len(models) == 1 else AllOf(tuple(models))
-
-
-def fewest_allowed(model: PrivacyModel) -> int:
-    """Returns k, the fewest persons or records that a model lets a class have."""
-    match model:
-        case KAnonymity(k):
-            return k
-        case AllOf(models):
-            return max(map(fewest_allowed, models), default=1)
-    return 1
-
-
-def relaxed(model: PrivacyModel) -> PrivacyModel:
-    """Returns a weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more."""
-    return model.relaxed
+        return None
 
 
 def _of(spreads: Spreads | None, column: str) -> Spread:

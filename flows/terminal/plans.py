@@ -16,7 +16,7 @@ from schemas.release.passthrough import passthrough_warnings
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.outlook import WRITE, Outlook
 from tasks.planning.plan import Plan
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 
 MOST_SPELT = 10**15
 WORTH = 0.05
@@ -64,7 +64,7 @@ def plan_summary(plan: Plan) -> RenderableType:
         # A share of records is what the limit allows to suppress.
         lost = f", with {_of_records(plan.exposed.records, plan)}" if plan.exposed.records is not None else ""
         table.add_row("in classes below k", _share(plan.exposed.below_k, plan) + lost)
-    unit = Unit(plan.unit, plan.repeats)
+    unit = UnitWording(plan.unit, plan.repeats)
     if plan.risk:
         table.add_row("risk before", risk_words(plan.risk, unit))
     if said := unit.warning():

@@ -26,7 +26,7 @@ from tasks.report.advice import advice_sentences
 from tasks.report.claims import first_warning, maximum_risk_in_short
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, overlap_sentences, warning_sentences
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 from tasks.verification.newer import newer_words
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
@@ -91,7 +91,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Untol
     elif searched:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in searched.items()))
     before = {"before": untold.risk} if untold and untold.risk else {}
-    for name, text in risk_rows(before | manifest.risk, Unit.of_release(manifest), manifest):
+    for name, text in risk_rows(before | manifest.risk, UnitWording.of_release(manifest), manifest):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -154,7 +154,7 @@ def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
-def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
     """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
     if not risk:
         return
@@ -166,7 +166,7 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, manifes
     yield "maximum risk", maximum_risk_in_short(manifest, unit, int(after.get("min_class", 0))) if manifest else UNKNOWN
 
 
-def risk_words(figures: Mapping[str, int | float], unit: Unit) -> str:
+def risk_words(figures: Mapping[str, int | float], unit: UnitWording) -> str:
     """Returns the risk of classes in a line."""
     if not figures["records"]:
         return f"no {unit.one} in a class"
@@ -210,7 +210,7 @@ def verification_summary(
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} ({promised})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    unit = replace(Unit.of_release(manifest) if manifest else Unit(), one="person" if recount.persons else "record")
+    unit = replace(UnitWording.of_release(manifest) if manifest else UnitWording(), one="person" if recount.persons else "record")
     # Where persons could not be counted, the sizes of classes say nothing of a risk.
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
     for name, text in risk_rows(risk, unit, manifest):

@@ -117,7 +117,7 @@ class MethodEntry:
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
         ways: Whether the job says of each QID how the values of a class are published.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
-            `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, crowd)``, a `core.persons.crowd.Crowd`.
+            `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, unit)``, a `core.units.unit.Unit`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
     """
 

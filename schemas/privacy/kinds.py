@@ -28,7 +28,7 @@ from schemas.reading.model import Choice, StrictModel, fault, kind_named, plain
 from schemas.reading.registry import Code, Registry, Schemas
 
 
-class Promise(NamedTuple):
+class Wording(NamedTuple):
     """What a model promises of a column: what it is called, its bound as a figure, and a sentence without a value of a cell."""
 
     model: str
@@ -63,7 +63,7 @@ class PrivacyKind:
     schema: type[DiversitySpec] | type[ClosenessSpec]
     model: Callable[..., Any]
     statement: Callable[..., Any]
-    words: Callable[[str, Mapping[str, Any]], Promise]
+    words: Callable[[str, Mapping[str, Any]], Wording]
     held: Callable[..., str] | None = None
     held_of_whole: bool = False
     compiled: bool = False
@@ -111,30 +111,30 @@ class DistanceKind(PrivacyKind):
         return f"The distance of '{column}' from the whole source was measured in every class; none is above t."
 
 
-def _distinct_words(column: str, promised: Mapping[str, Any]) -> Promise:
+def _distinct_words(column: str, promised: Mapping[str, Any]) -> Wording:
     values = counted(promised["distinct"], "different value")
     sentence = f"In every class '{column}' takes at least {values} (distinct l-diversity)."
-    return Promise("distinct l-diversity", f"≥ {promised['distinct']:,}", sentence)
+    return Wording("distinct l-diversity", f"≥ {promised['distinct']:,}", sentence)
 
 
-def _entropy_words(column: str, promised: Mapping[str, Any]) -> Promise:
+def _entropy_words(column: str, promised: Mapping[str, Any]) -> Wording:
     # A manifest may hold it as a number: by way of its text 1.5 stays 1.5, and does not become a binary fraction.
     least = plain(Decimal(str(promised["entropy"])))
     sentence = f"In every class '{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)."
-    return Promise("entropy l-diversity", f"≥ {least}", sentence)
+    return Wording("entropy l-diversity", f"≥ {least}", sentence)
 
 
-def _recursive_words(column: str, promised: Mapping[str, Any]) -> Promise:
+def _recursive_words(column: str, promised: Mapping[str, Any]) -> Wording:
     c, least = plain(Decimal(str(promised["recursive"]["c"]))), promised["recursive"]["l"]
     rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
     claim = f"the most frequent value of '{column}' is less than {c} times as frequent as {rest}"
-    return Promise("recursive (c, l)-diversity", f"< {c}", f"In every class {claim} (recursive (c, l)-diversity).")
+    return Wording("recursive (c, l)-diversity", f"< {c}", f"In every class {claim} (recursive (c, l)-diversity).")
 
 
-def _closeness_words(column: str, promised: Mapping[str, Any]) -> Promise:
+def _closeness_words(column: str, promised: Mapping[str, Any]) -> Wording:
     t = plain(Decimal(str(promised["t"])))
     claim = f"The distribution of '{column}' in every class is at most {t} away from that of the whole source"
-    return Promise("t-closeness", f"≤ {t}", f"{claim} (t-closeness, {promised['distance']} distance).")
+    return Wording("t-closeness", f"≤ {t}", f"{claim} (t-closeness, {promised['distance']} distance).")
 
 
 DIVERSITIES: Registry[DiversityKind] = Registry(

@@ -14,7 +14,7 @@ from core.charts.scales import short
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 
 TEMPLATE = "methods.html"
 
@@ -47,7 +47,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def measured(threshold: float, unit: Unit) -> tuple[Measured, ...]:
+def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
     """Returns the figures in the order in which they are shown."""
     several = unit.several
     return (
@@ -85,9 +85,9 @@ def _memory(value: float) -> str:
     return f"{value / 1e9:.3g} GB" if value >= 1e9 else f"{value / 1e6:.3g} MB"
 
 
-def unit_of(comparison: MethodComparison) -> Unit:
+def unit_of(comparison: MethodComparison) -> UnitWording:
     """Returns what the k of a comparison counts."""
-    return Unit(comparison.unit, comparison.repeats)
+    return UnitWording(comparison.unit, comparison.repeats)
 
 
 def charts(comparison: MethodComparison) -> list[str]:

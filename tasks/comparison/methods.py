@@ -16,7 +16,7 @@ from tasks.comparison.figure_files import write_figure
 from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 from tasks.source.chunks import Source
 
 
@@ -31,7 +31,7 @@ def make_method_comparison(
         runs: By k, then in the order that methods were asked for.
         repeats: Identifiers that repeat although the job names no person.
     """
-    unit = Unit.of_job(job, repeats)
+    unit = UnitWording.of_job(job, repeats)
     advice = tuple(advise(k, [run for run in runs if run.k == k], unit.one) for k in sorted({run.k for run in runs}))
     return MethodComparison(
         name=job.name,

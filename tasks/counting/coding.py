@@ -15,7 +15,7 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
-from core.privacy.class_tables import unchanged
+from core.units.sensitive_axes import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names

@@ -20,8 +20,8 @@ from core.columns.coding import Words, single_word
 from core.columns.node import Node
 from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
-from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
+from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import bundled_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK
@@ -220,20 +220,19 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
     yield Sizes(sizes=tuple(small.tolist()), classes=tuple(tally[small].tolist()))
 
 
-def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:
+def sizes_of_words(coding: Coding, words: Words, unit: Unit) -> Sizes:
     """Counts the combinations of QID values of some records by these, or by their persons.
 
     Args:
         coding: Of the run.
         words: Cells at the finest node, arrays of shape (n,).
-        counts: Shape (n,), records per cell; one each if left out.
-        visits: Of persons to these cells; left out where no person is named.
+        unit: What k counts in these cells.
     """
     key = single_word(combinations_of(coding, words))
-    if visits is not None:
-        found, owners = np.unique(key, return_inverse=True)
-        return Sizes.of(visits.count(owners, len(found)))
-    return Sizes.of(count_cells((key,), int(key.max(initial=0)) + 1, counts)[1])
+    if isinstance(unit, Records):
+        # To sort and add up takes less than to number combinations, whose order nobody asks for.
+        return Sizes.of(count_cells((key,), int(key.max(initial=0)) + 1, unit.per_cell)[1])
+    return Sizes.of(unit.per_class(np.unique(key, return_inverse=True)[1]))
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:

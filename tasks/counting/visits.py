@@ -19,7 +19,7 @@ from core.histograms import projections
 from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs, merge_pairs
-from core.persons.visits import Visits, share_of
+from core.units.persons import CellPersons, share_of
 from tasks.counting.chunk_cells import bundled_cells, whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
@@ -37,16 +37,16 @@ Numbers = Callable[[], NDArray[np.int32]]
 """What returns numbers, from memory or from the store."""
 
 
-class Visited(NamedTuple):
-    """The visits to a root, how many persons there are, and how many records the one has who has most."""
+class PersonsOfCells(NamedTuple):
+    """The persons of the cells of a root, how many there are of them in all, and how many records the one has who has most."""
 
-    visits: Visits
-    persons: int
+    of_cells: CellPersons
+    number: int
     most_records: int
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class PersonsOfSource:
     """Whose the records of a source are: what the visits to any root are made of.
 
     Attributes:
@@ -63,7 +63,7 @@ class People:
     pairs: Sequence[Artifact]
     store: Store
     memory: int
-    made: dict[Node, Visited] = field(default_factory=dict)
+    made: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: Places, *parts: object) -> Key:
         """Returns the key of what is made of them for some cells."""
@@ -85,7 +85,7 @@ class Places:
     named: object
 
 
-def visits_of(known: People, root: Histogram) -> Visited:
+def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
     """Returns the visits to the cells of a root; those to the last one are remembered.
 
     Raises:
@@ -94,11 +94,11 @@ def visits_of(known: People, root: Histogram) -> Visited:
     if root.node not in known.made:
         # Those to the last root make room first.
         known.made.clear()
-        known.made[root.node] = visits_among(known, _cells_of(known, root))
+        known.made[root.node] = persons_among(known, _cells_of(known, root))
     return known.made[root.node]
 
 
-def _cells_of(known: People, root: Histogram) -> Places:
+def _cells_of(known: PersonsOfSource, root: Histogram) -> Places:
     coding = known.coding
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
@@ -114,7 +114,7 @@ def _cells_of(known: People, root: Histogram) -> Places:
     return Places(root.cells, places, root.node)
 
 
-def visits_among(known: People, wanted: Places) -> Visited:
+def persons_among(known: PersonsOfSource, wanted: Places) -> PersonsOfCells:
     """Returns the visits to some cells.
 
     Raises:
@@ -126,7 +126,7 @@ def visits_among(known: People, wanted: Places) -> Visited:
     def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
         return held(visits) if holds else laid_aside(known.store, known.key(wanted, "visits", number, shares), visits)
 
-    return shared_visits(known.pairs, places, wanted.cells, shares, known.store, keep)
+    return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
@@ -135,14 +135,14 @@ def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
 
-def shared_visits(
+def shared_persons(
     pairs: Sequence[Artifact],
     places: Sequence[Numbers] | None,
     cells: int,
     shares: int,
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
-) -> Visited:
+) -> PersonsOfCells:
     """Makes visits share after share of the persons.
 
     Args:
@@ -159,10 +159,10 @@ def shared_visits(
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
         visits.append(keep(number, made.visits))
-    return Visited(Visits(per_cell, _Shares(visits)), persons, most)
+    return PersonsOfCells(CellPersons(per_cell, _Shares(visits)), persons, most)
 
 
-def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
+def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
     """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
 
     Raises:
@@ -180,7 +180,7 @@ def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
     return [lambda: made]
 
 
-def pairs_at(known: People, root: Histogram) -> list[Pairs]:
+def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
     """Returns the pairs of all chunks with the cells of a root; all of them are held.
 
     Raises:
@@ -194,7 +194,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
     return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
 
 
-def _places(known: People, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
+def _places(known: PersonsOfSource, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
         yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)

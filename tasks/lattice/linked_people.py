@@ -22,9 +22,9 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import Loss, sum_of_squares
-from core.persons.node_cells import NodeCells, cells_at
 from core.persons.pairs import Pairs
 from core.persons.set_tree import Settled, SetTree, lost
+from core.units.node_tables import NodeTable, table_at
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -57,7 +57,7 @@ class Linked:
     """
 
     node: Node
-    at: NodeCells
+    at: NodeTable
     failing: NDArray[np.bool_]
     persons: Counts
     lost: Counts
@@ -84,7 +84,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and whose the records are.
+        sought: What is promised, and whose the records are.
         found: The best node for records by themselves.
         counted: Histogram of a root below it.
 
@@ -142,14 +142,14 @@ def linked_at(job: Job, coding: Coding, sought: Sought, counted: Histogram, node
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and whose the records are.
+        sought: What is promised, and whose the records are.
         counted: Histogram of a root below the node.
         node: Level of each QID.
         shares: Return the pairs of persons and the root's cells.
     """
-    at = cells_at(counted, node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
-    unsafe = sought.model.fails(at.persons, at.spreads)
-    order = np.lexsort((np.arange(at.cells.cells), -at.persons, unsafe))
+    at = table_at(counted, node, coding.hierarchies, coding.sensitive, sought.whose(counted, coding.sensitive))
+    unsafe = at.classes.failing(sought.promise)
+    order = np.lexsort((np.arange(at.cells.cells), -at.classes.units, unsafe))
     ranks = np.empty(at.cells.cells, np.int64)
     ranks[order] = np.arange(at.cells.cells)
     ranks[unsafe] = -1

@@ -20,15 +20,16 @@ from core.local_suppression.local_transformation import Leveller, Lost, anonymis
 from core.local_suppression.losses import costs_of, measured
 from core.local_suppression.recoding import Part, recode_parts
 from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Level, Members, Rest, Whose
+from core.local_suppression.rest import Level, Rest
 from core.local_suppression.unions import members_of
 from core.recoding.labels import STAR
+from core.units.members import ClassMembers, Whose
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.remainder import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.counting.visits import People, Places, visits_among
+from tasks.counting.visits import PersonsOfSource, Places, persons_among
 from tasks.lattice.levels import searched
 from tasks.lattice.node_recodings import Local, Made
 from tasks.lattice.optimum import Sought, examine_left
@@ -56,13 +57,11 @@ def recode_locally(
         StorageError: artefacts are gone.
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.model)
-    visits, all_of_it = sought.visits_to(counted), Rest(counted)
-    if visits is not None:
-        all_of_it = Rest(counted, Whose.of_all(visits, _values(coding, counted)))
+    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
+    all_of_it = Rest(counted, sought.whose(counted, coding.sensitive))
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
-    few = leveller.few
+    few = leveller.promise.of_size
     levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
@@ -93,16 +92,7 @@ def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> ND
     if parts[0].members is None:
         return None
     members = members_of(parts)
-    return members.whose.visits.count(classes[members.owners], size)
-
-
-def _values(coding: Coding, *cells: Histogram) -> dict[str, tuple[NDArray[np.int64], int]]:
-    """Returns the code of each cell by sensitive column, of several histograms one after the other, and how many values there are."""
-    qids = len(coding.hierarchies)
-    return {
-        domain.qid: (np.concatenate([one.codes[:, axis] for one in cells]).astype(np.int64), domain.size)
-        for axis, domain in enumerate(coding.sensitive, start=qids)
-    }
+    return members.relabelled(classes).count(size)
 
 
 def _round(part: Part) -> Round:
@@ -141,7 +131,7 @@ def _left(
 
 
 def _whose_left(
-    coding: Coding, people: People, first: Level, members: Members, lost: Lost, left: Histogram, counted: Histogram
+    coding: Coding, people: PersonsOfSource, first: Level, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
 ) -> tuple[Level, Rest]:
     """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
@@ -154,7 +144,7 @@ def _whose_left(
             yield found.astype(np.int32)
 
     named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
-    visits = visits_among(people, Places(left.cells + counted.cells, places, named)).visits
-    whose = Whose.of_all(visits, _values(coding, left, counted))
-    of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, visits.cells)))
-    return replace(first, members=of_root), Rest(left, replace(whose, rows=np.arange(left.cells)))
+    persons = persons_among(people, Places(left.cells + counted.cells, places, named)).of_cells
+    whose = Whose.of(persons, [left, counted], coding.sensitive)
+    of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, persons.cells)))
+    return replace(first, classes=replace(first.classes, members=of_root)), Rest(left, replace(whose, rows=np.arange(left.cells)))

@@ -13,11 +13,11 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import c_avg, certainty_penalty, dm
-from core.persons.node_cells import cells_at
-from core.persons.visits import Visits
-from core.privacy.class_tables import without_sensitive
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
 from core.recoding.recoding import Recoding, recode
+from core.units.members import Whose
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
 from schemas.release.remainder import Remainder
 from tasks.counting.coding import Coding
@@ -54,10 +54,10 @@ class Made(NamedTuple):
 def recode_node(
     job: Job,
     coding: Coding,
-    model: PrivacyModel,
+    promise: Promise,
     found: Found,
     counted: Histogram,
-    visits: Visits | None = None,
+    whose: Whose | None = None,
     linked: Linked | None = None,
 ) -> Made:
     """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
@@ -65,22 +65,21 @@ def recode_node(
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        model: What every class must satisfy.
+        promise: What every class must satisfy.
         found: The node.
         counted: Histogram of a root below it.
-        visits: To its cells; None where no person is named.
+        whose: Whose its cells are; None where no person is named.
         linked: What the node publishes where k people share each set of classes.
     """
-    at = linked.at if linked else cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
-    rare = at.persons < job.privacy.k
-    few = int(at.cells.counts[rare].sum())
-    chosen, failing, persons = at.cells, model.fails(at.persons, at.spreads), at.persons
+    chosen, classes = linked.at if linked else table_at(counted, found.node, coding.hierarchies, coding.sensitive, whose)
+    rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
+    few = int(chosen.counts[rare].sum())
     if linked:
-        chosen, failing, persons = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
+        chosen, failing, units = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
     masks = job.suppression.masks
     # Who is masked must not follow from sensitive values: what is large enough and fails is left out. A mask that is no safe class itself
     # would give its records away.
-    masked = rare if masks and rare.any() and not model.fails(*at.union(rare))[0] else None
+    masked = rare if masks and rare.any() and not classes.union(rare).failing(promise)[0] else None
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
     kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
@@ -94,7 +93,7 @@ def recode_node(
         "dm_all": found.loss.dm_all,
         "gcp": sum(ncp.values()) / len(ncp),
         "precision": float(Lattice.allowed(coding.hierarchies).precision(chosen.node)),
-        "c_avg": c_avg(int(persons[kept].sum()), len(counts), job.privacy.k),
+        "c_avg": c_avg(int(units[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
     } | found.measured
     if linked is None and not any(counted.node):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
@@ -19,16 +20,16 @@ from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Found, Search
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.rest import Rest
-from core.persons.node_cells import cells_at
-from core.persons.visits import Visits
-from core.privacy.holders import held_by_too_many
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
+from core.units.members import Whose
+from core.units.node_tables import table_at
+from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import load_histogram
-from tasks.counting.visits import People, visits_of
+from tasks.counting.visits import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.withdrawal import still_wanted
 from tasks.lattice.levels import searched
@@ -48,24 +49,37 @@ class Sought(NamedTuple):
     """What is sought of which records.
 
     Attributes:
-        model: What every class must satisfy.
+        promise: What every class must satisfy.
         records: How many records there are.
         k: Fewest persons or records of a published class.
         people: Whose they are; None where no person is named.
     """
 
-    model: PrivacyModel
+    promise: Promise
     records: int
     k: int
-    people: People | None = None
+    people: PersonsOfSource | None = None
 
-    def visits_to(self, root: Histogram) -> Visits | None:
-        """Returns the visits to the cells of a root; None where no person is named.
+    def persons_of_cells(self, root: Histogram) -> CellPersons | None:
+        """Returns the persons of the cells of a root; None where no person is named.
 
         Raises:
             StorageError: they are gone.
         """
-        return visits_of(self.people, root).visits if self.people else None
+        return persons_of(self.people, root).of_cells if self.people else None
+
+    def whose(self, root: Histogram, sensitive: Sequence[Domain]) -> Whose | None:
+        """Returns whose the cells of a root are; None where no person is named.
+
+        Args:
+            root: With the sensitive columns as last axes.
+            sensitive: Domains of the sensitive columns.
+
+        Raises:
+            StorageError: they are gone.
+        """
+        persons = self.persons_of_cells(root)
+        return None if persons is None else Whose.of(persons, [root], sensitive)
 
 
 def memory_for_cells(job: Job) -> int:
@@ -79,7 +93,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and of which records.
+        sought: What is promised, and of which records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
 
@@ -93,12 +107,13 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node):
-        kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
+        kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
         effort = _nodes_allowed(method.effort, coding, first)
-        return Branching(first, axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits, still_wanted).run()
+        return Branching(first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, still_wanted).run()
     if method.root == "dense":
-        visits = sought.visits_to(first)
-        return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits, still_wanted).run()
+        persons = sought.persons_of_cells(first)
+        given = first, axes, sought.promise, limit, objective, cells
+        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, look=still_wanted).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
@@ -112,7 +127,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
     examination = Examination(
         axes,
-        sought.model,
+        sought.promise,
         sought.records,
         sought.k,
         limit,
@@ -122,32 +137,32 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         method.roots,
         coding.sensitive,
         prices,
-        sought.visits_to,
+        sought.persons_of_cells,
         still_wanted,
     )
     return examination.run(first, count, crowded)
 
 
 def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Returns the column of which too many persons hold one value, if all records as one class break the model by nothing else.
+    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else.
 
     Raises:
         StorageError: the persons are gone.
     """
-    if (visits := sought.visits_to(counted)) is None:
+    if (whose := sought.whose(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
-    whole = cells_at(counted, top, coding.hierarchies, coding.sensitive, visits).union(np.ones(1, np.bool_))
-    return held_by_too_many(sought.model, *whole)
+    whole = table_at(counted, top, coding.hierarchies, coding.sensitive, whose).classes.union(np.ones(1, np.bool_))
+    return sought.promise.column_held(whole.units, whole.spreads)
 
 
-def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> Found | None:
+def examine_left(job: Job, coding: Coding, promise: Promise, left: Rest) -> Found | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         left: These records.
 
     Raises:
@@ -156,14 +171,14 @@ def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> F
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
-    given = left.cells, axes, model, most, method.objective
+    given = left.cells, axes, promise, most, method.objective
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
         return Branching(
-            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.visits, still_wanted
+            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, still_wanted
         ).run()
     cells = memory // BYTES_PER_CELL
-    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits, look=still_wanted).run()
+    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, look=still_wanted).run()
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from core.columns.numbers import is_numerical
 from core.histograms.histogram import Histogram
-from core.privacy.holders import with_holders
-from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
+from core.privacy.models import Spread
+from core.privacy.promise import Promise
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.digest import privacy_content
@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
-from tasks.counting.visits import Visited
+from tasks.counting.visits import PersonsOfCells
 
 
 def most_suppressed(job: Job, records: int) -> int:
@@ -39,33 +39,32 @@ def asked(job: Job, coding: Coding) -> tuple[object, ...]:
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
-def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
+def promise_of(job: Job, coding: Coding) -> Promise:
     """Returns what every class must satisfy.
 
     Raises:
         HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
-    models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
     domains = {domain.qid: domain for domain in coding.sensitive}
-    models += [kind.model(column, spec, domains[column], job.folder) for kind, column, spec in models_asked(dict(job.privacy))]
-    return all_of(models)
+    asked_of = models_asked(dict(job.privacy))
+    return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
-def model_of_people(job: Job, coding: Coding, cells: Histogram, whose: Visited) -> PrivacyModel:
+def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
     """Returns what every class must satisfy where persons count: where some have several values, who may hold them too.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
-        whose: The visits to them.
+        whose: Their persons.
 
     Raises:
         HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
-    wholes = {one.qid: whose.visits.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
-    return with_holders(privacy_model(job, coding), wholes, whose.persons)
+    wholes = {one.qid: whose.of_cells.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
+    return promise_of(job, coding).of_people(wholes, whose.number)
 
 
 def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
@@ -74,22 +73,31 @@ def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
+def check_enough(job: Job, there: int, unit: str = "record") -> None:
+    """Refuses a source of too few records, or persons.
+
+    Raises:
+        PrivacyError: there are fewer than k.
+    """
+    if there < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, there, unit)
+
+
 def check_promise(job: Job, coding: Coding) -> None:
     """Refuses a source that breaks the promise even as one class.
 
     Raises:
         PrivacyError: fewer than k records, or all of them together break a privacy model.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, coding.records)
+    check_enough(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
         whole = whole_counts(coding, position)
         values = np.flatnonzero(whole)
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
-    model = privacy_model(job, coding)
+    promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
-    if (relaxed(model) if job.columns.person else model).fails(np.array([coding.records]), spreads)[0]:
+    if (promise.relaxed if job.columns.person else promise).fails(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.whole_fails(models_promised(job))
 
 

@@ -25,7 +25,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import fingerprints, is_taken, load_histogram
-from tasks.counting.visits import People, visits_of
+from tasks.counting.visits import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
@@ -34,7 +34,7 @@ from tasks.lattice.linked_people import best_linked, keeps_linked, write_withhel
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
 from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, model_of_people, nothing_left, privacy_model
+from tasks.lattice.promises import asked, check_enough, nothing_left, promise_of, promise_of_people
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -122,8 +122,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: the folder is not a release.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, coding.records)
+    check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
     if node := named_node(job, coding):
@@ -181,10 +180,10 @@ def search(
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
-    people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
+    people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
     whose = check_persons(job, people, counted)
-    model = privacy_model(job, coding) if people is None else model_of_people(job, coding, counted, visits_of(people, counted))
-    sought = Sought(model, coding.records, job.privacy.k, people)
+    promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
+    sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(parts, store)
     found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
@@ -197,7 +196,8 @@ def search(
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        made = recode_node(job, coding, model, found, counted, sought.visits_to(counted), linked)
+        whose_cells = None if linked else sought.whose(counted, coding.sensitive)
+        made = recode_node(job, coding, promise, found, counted, whose_cells, linked)
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
     )
@@ -213,7 +213,7 @@ def search(
     )
 
 
-def check_persons(job: Job, people: People | None, root: Histogram) -> tuple[int, int] | None:
+def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
     """Returns how many persons there are, and the records of the one who has most; None where no person is named.
 
     Raises:
@@ -222,10 +222,9 @@ def check_persons(job: Job, people: People | None, root: Histogram) -> tuple[int
     """
     if people is None:
         return None
-    whose = visits_of(people, root)
-    if whose.persons < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, whose.persons, "person")
-    return whose.persons, whose.most_records
+    whose = persons_of(people, root)
+    check_enough(job, whose.number, "person")
+    return whose.number, whose.most_records
 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:

@@ -9,7 +9,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import loss_of
-from core.persons.node_cells import cells_at
+from core.units.node_tables import table_at
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
@@ -81,15 +81,16 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy model.
+        sought: What is promised.
         counted: The cells of the node.
 
     Raises:
         PrivacyError: more records than the limit allows are in classes that fail.
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    at = cells_at(counted, counted.node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
-    loss = loss_of(at.cells.counts, sought.model.fails(at.persons, at.spreads))
+    whose = sought.whose(counted, coding.sensitive)
+    classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes
+    loss = loss_of(classes.records, classes.failing(sought.promise))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
         raise fails_here(job, loss.suppressed, sought.records, most)

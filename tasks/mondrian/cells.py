@@ -6,29 +6,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
 from core.mondrian.axes import Order, is_order_free
-from core.mondrian.classes import column_held, cut_and_publish, of_people, recode_cells, whole_keeps
+from core.mondrian.classes import RowTable, column_held, cut_and_publish, of_people, recode_cells, whole_keeps
 from core.mondrian.partition import Partition, Rules, Score
-from core.mondrian.people import RowPeople
-from core.mondrian.recoding import Codes, Cutting, Published, total_losses
+from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
 from core.recoding.recoding import recoding_tables
-from schemas.errors.base import PrivacyError
+from core.units.rows import RowPersons
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
+from tasks.counting.visits import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts, whole_error
+from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
 from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
@@ -79,7 +76,7 @@ def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
         axes=axes_of(job, coding, order_of(method)),
         domains=coding.domains,
         hierarchies=coding.hierarchies,
-        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes, method.refused),
+        rules=Rules(promise_of(job, coding), columns, wholes, method.refused),
         ways=tuple(method.way_of(qid.name) for qid in qids),
         score=method.score,
         mode=method.mode,
@@ -181,12 +178,12 @@ def cut_all_cells(
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     counted = load_histogram(histogram, coding, coding.finest, store)
-    people = people_of_cells(job, coding, counted, parts, pairs, store)
-    cutting = cutting_by(job, cutting_of(job, coding), counted.codes, people)
-    recoding, published = recode_cells(cutting, counted, people)
-    check_cut(job, cutting, counted.codes, people, published)
+    rows = rows_of_cells(job, coding, counted, parts, pairs, store)
+    cutting = cutting_by(job, cutting_of(job, coding), rows)
+    recoding, published = recode_cells(cutting, counted, rows.unit)
+    check_cut(job, cutting, rows, published)
     figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store)
-    outcome = outcome_of(job, coding, [published], figures, before, told_of(people))
+    outcome = outcome_of(job, coding, [published], figures, before, rows.unit.figures())
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
@@ -195,82 +192,74 @@ def cut_all_cells(
     )
 
 
-def people_of_cells(
+def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
-) -> RowPeople | None:
-    """Returns the persons of the cells of the whole source; None where no person is named.
+) -> RowTable:
+    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named.
 
     Raises:
         StorageError: artefacts are gone.
     """
-    if not job.columns.person:
-        return None
-    return RowPeople.of_pairs(pairs_at(People(coding, parts, pairs, store, job.memory), cells), cells.cells)
+    unit = None
+    if job.columns.person:
+        unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
+    return RowTable.of(cells.codes, cells.counts, unit)
 
 
-def cutting_by(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | None) -> Cutting:
+def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     """Returns how rows are cut where persons are counted, if they are; refuses rows that break the promise even as one class.
 
     Args:
         job: The job.
         cutting: How rows are cut where records are counted.
-        codes: Shape (rows, axes), all rows.
-        people: Whose they are.
+        rows: All rows.
 
     Raises:
         PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
-    if people is None:
+    figures = rows.unit.figures()
+    if figures is None:
         return cutting
-    if people.size < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, people.size, "person")
-    found = of_people(cutting, codes, people)
-    if not whole_keeps(found, codes, people) and column_held(found, codes, people) is None:
+    check_enough(job, figures[0], "person")
+    found = of_people(cutting, rows)
+    if not whole_keeps(found, rows) and column_held(found, rows) is None:
         raise whole_error(job, None)
     return found
 
 
-def check_cut(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | None, published: Published) -> None:
+def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedClasses) -> None:
     """Refuses rows in which too many persons hold a value, and that no cut has parted.
 
     Args:
         job: The job.
         cutting: How rows were cut, as ``cutting_by`` returns it.
-        codes: Shape (rows, axes), all rows.
-        people: Whose they are; None where every record counts.
+        rows: All rows.
         published: What was made of them.
 
     Raises:
         PrivacyError: they break the promise as the one class that they are.
     """
-    if people is None or len(published.sizes) > 1:
+    if rows.unit.adds_up or len(published.sizes) > 1:
         return
-    if not whole_keeps(cutting, codes, people):
-        raise whole_error(job, column_held(cutting, codes, people))
+    if not whole_keeps(cutting, rows):
+        raise whole_error(job, column_held(cutting, rows))
 
 
-def cut_rows(job: Job, cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None) -> tuple[Partition, Published]:
+def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
     """Cuts rows and labels their classes; refuses what breaks the promise as the one class that it is.
 
     Args:
         job: The job.
         cutting: How rows are cut where records are counted.
-        codes: Shape (rows, axes), all rows.
-        weights: Shape (rows,), records per row.
-        people: Whose they are; None where every record counts.
+        rows: All rows.
 
     Raises:
         PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
-    cutting = cutting_by(job, cutting, codes, people)
-    made, published = cut_and_publish(cutting, codes, weights, people)
-    check_cut(job, cutting, codes, people, published)
+    cutting = cutting_by(job, cutting, rows)
+    made, published = cut_and_publish(cutting, rows)
+    check_cut(job, cutting, rows, published)
     return made, published
-
-
-def told_of(people: RowPeople | None) -> tuple[int, int] | None:
-    """Returns how many persons there are, and the records of the one who has most."""
-    return None if people is None else (people.size, people.most_records)
 
 
 def outcome_of(

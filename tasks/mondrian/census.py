@@ -10,18 +10,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.mondrian.classes import closed
 from core.mondrian.fragments import Group, Tree, merge_thin
 from core.persons.digests import NOBODY, Digests
-from core.persons.visits import Visits
 from core.privacy.models import Spread
-from schemas.errors.base import PrivacyError
+from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
+from core.units.unit import Records, Unit
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.visits import Numbers, Visited, held, laid_aside, shared_visits, shares_of
-from tasks.lattice.promises import privacy_model
+from tasks.counting.visits import Numbers, PersonsOfCells, held, laid_aside, shared_persons, shares_of
+from tasks.lattice.promises import check_enough, promise_of
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -85,41 +85,44 @@ class Census:
             made.append(sums.astype(np.int64).reshape(leaves, size))
         return cls(made[0][:, 0], tuple(made[1:]))
 
-    def is_large(self, job: Job, whose: Visits | None = None) -> Callable[[Group], bool]:
-        """Returns what tells whether some leaves together have k records, or k persons where they are named; as for ``keeps``."""
-        return lambda leaves: self._size(leaves, whose) >= job.privacy.k
+    def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together have k units; arguments as for ``keeps``."""
+        units = self._units_of(unit)
+        return lambda leaves: not promise.too_few(units(leaves))[0]
 
-    def _size(self, leaves: Group, whose: Visits | None) -> int:
-        return int(self.records[list(leaves)].sum()) if whose is None else _persons(whose, leaves)
+    def _units_of(self, unit: Unit) -> Callable[[Group], NDArray[np.int64]]:
+        """Returns what returns the units of some leaves together, shape (1,)."""
+        alone = unit.per_class(np.arange(len(self.records)))
 
-    def keeps(self, job: Job, coding: Coding, whose: Visits | None = None) -> Callable[[Group], bool]:
-        """Returns what tells whether some leaves together keep the privacy model, as far as it holds for unions where persons count.
+        def units(leaves: Group) -> NDArray[np.int64]:
+            if len(leaves) == 1:
+                return alone[list(leaves)]
+            owners = np.full(len(self.records), -1)
+            owners[list(leaves)] = 0
+            return unit.count(owners, 1)
+
+        return units
+
+    def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together keep what is promised, as far as it holds for unions where persons count.
 
         Args:
-            job: Says what is promised.
-            coding: Of the run.
-            whose: The visits to the leaves; None where no person is named.
+            promise: What is promised.
+            columns: The sensitive columns, in the order of ``values``.
+            unit: What k counts in the leaves.
         """
-        model = privacy_model(job, coding) if whose is None else privacy_model(job, coding).relaxed
+        promise, units = promise if unit.adds_up else promise.relaxed, self._units_of(unit)
 
         def kept(leaves: Group) -> bool:
             spreads = {}
-            for domain, values in zip(coding.sensitive, self.values, strict=True):
+            for column, values in zip(columns, self.values, strict=True):
                 counts = values[list(leaves)].sum(axis=0)
                 there = np.flatnonzero(counts)
-                spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
-            return not model.fails(np.array([self._size(leaves, whose)]), spreads)[0]
+                spreads[column] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
+            records = self.records[list(leaves)].sum(keepdims=True)
+            return not ClassTable(records, units(leaves), spreads).failing(promise)[0]
 
         return kept
-
-
-def _persons(whose: Visits, leaves: Group) -> int:
-    """Returns how many persons have records in some leaves."""
-    if len(leaves) == 1:
-        return int(whose.per_cell[leaves[0]])
-    others = np.ones(whose.cells, np.int64)
-    others[list(leaves)] = 0
-    return int(whose.count(others, 2)[0])
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
@@ -143,14 +146,14 @@ def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artif
     coding = load_coding(job, domain, store)
     census = Census.of(coding, tree.leaves, [read_table(store, one) for one in counted])
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
-    visits = whose.visits if whose else None
-    made = merge_thin(tree, census.is_large(job, visits), census.keeps(job, coding, visits))
-    if whose and len(made) > 1 and not closed(privacy_model(job, coding)):
+    unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
+    made = merge_thin(tree, census.is_large(promise, unit), census.keeps(promise, [domain.qid for domain in coding.sensitive], unit))
+    if not unit.adds_up and len(made) > 1 and not promise.closed:
         raise FragmentsError.of_persons(job.method.name)
-    return Merged(groups=made, people=(whose.persons, whose.most_records) if whose else None)
+    return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
 
 
-def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> Visited:
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
     """Returns the visits of persons to the leaves, from the pairs of all chunks.
 
     Raises:
@@ -162,7 +165,6 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
     def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
         return held(visits) if holds else laid_aside(store, STEP.key(fingerprints(pairs), number, shares), visits)
 
-    found = shared_visits(pairs, None, leaves, shares, store, keep)
-    if found.persons < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, found.persons, "person")
+    found = shared_persons(pairs, None, leaves, shares, store, keep)
+    check_enough(job, found.number, "person")
     return found

@@ -39,8 +39,7 @@ from tasks.mondrian.cells import (
     method_of,
     order_of,
     orders_learnt,
-    people_of_cells,
-    told_of,
+    rows_of_cells,
     write_plain,
 )
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
@@ -53,7 +52,7 @@ from tasks.writing.phases import people_kept, rewrite, write_files
 STEP = Step("replayed cuts", __name__)
 
 
-class Counted(NamedTuple):
+class CountedChunks(NamedTuple):
     """What was counted of the chunks of a release: their histograms, and pairs of person and cell, none where no person is named."""
 
     parts: Artifacts
@@ -87,7 +86,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
         assert earlier.recoded is not None
         read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before.parts)
         key = STEP.key(*read, fingerprints(pairs), fingerprints(before.pairs), *asked(job, coding))
-        arguments = (job, domain, histogram, sizes, Counted(parts, pairs), earlier.recoded.domain, before, key, store, run.spill)
+        arguments = (job, domain, histogram, sizes, CountedChunks(parts, pairs), earlier.recoded.domain, before, key, store, run.spill)
         recoding = run_step(run, "cuts", recode_by_replayed_cuts, Call(key, "apply earlier cuts", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
@@ -95,7 +94,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
     return files, read_local_outcome(recoding, store), people
 
 
-def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, Counted]:
+def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, CountedChunks]:
     """Returns what is kept of the release that is replayed, and what was counted of its chunks."""
     release = replayed(job).release
     entry = read_entry(release, store)
@@ -114,7 +113,7 @@ def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, Counted]:
     kept = [part for part in found if part is not None]
     if len(kept) < len(found) or not store.whole(entry.recoded.domain):
         raise ReplayError.not_kept(release)
-    return entry, Counted(kept[: len(entry.chunks)], kept[len(entry.chunks) :])
+    return entry, CountedChunks(kept[: len(entry.chunks)], kept[len(entry.chunks) :])
 
 
 def recode_by_replayed_cuts(
@@ -122,9 +121,9 @@ def recode_by_replayed_cuts(
     domain: Artifact,
     histogram: Artifact,
     sizes: Artifact | None,
-    counted: Counted,
+    counted: CountedChunks,
     old_domain: Artifact,
-    old: Counted,
+    old: CountedChunks,
     key: Key,
     store: Store,
     spill: Path,
@@ -153,10 +152,10 @@ def recode_by_replayed_cuts(
     before, tree = _tree(job, old_domain, old, store, spill)
     coding = load_coding(job, domain, store)
     cells = load_histogram(histogram, coding, coding.finest, store)
-    people = people_of_cells(job, coding, cells, *counted, store)
-    cutting = cutting_by(job, cutting_of(job, coding), cells.codes, people)
+    rows = rows_of_cells(job, coding, cells, *counted, store)
+    cutting = cutting_by(job, cutting_of(job, coding), rows)
     leaves = leaves_of(tree, cells.codes, _places(job, before, coding))
-    made = replay_cells(cutting, cells, leaves, job.suppression.treatment, people)
+    made = replay_cells(cutting, cells, leaves, job.suppression.treatment, rows.unit)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
@@ -168,7 +167,7 @@ def recode_by_replayed_cuts(
         ncp=dict(made.penalties),
         search=search,
         before=read_sizes(sizes, store),
-        people=told_of(people),
+        people=rows.unit.figures(),
     )
     recoded, classes = recoding_tables(made.recoding)
     return RecodingArtifacts(
@@ -178,13 +177,13 @@ def recode_by_replayed_cuts(
     )
 
 
-def _tree(job: Job, domain: Artifact, counted: Counted, store: Store, spill: Path) -> tuple[Coding, Tree]:
+def _tree(job: Job, domain: Artifact, counted: CountedChunks, store: Store, spill: Path) -> tuple[Coding, Tree]:
     """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
     coding = load_coding(job, domain, store)
     cells = load_histogram(add_histograms(job, domain, coding.finest, counted.parts, store, spill), coding, coding.finest, store)
-    people = people_of_cells(job, coding, cells, *counted, store)
-    cutting = cutting_by(job, cutting_of(job, coding), cells.codes, people)
-    return coding, tree_of(cutting, cells.codes, cells.counts, people)
+    rows = rows_of_cells(job, coding, cells, *counted, store)
+    cutting = cutting_by(job, cutting_of(job, coding), rows)
+    return coding, tree_of(cutting, rows)
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:

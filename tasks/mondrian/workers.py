@@ -17,15 +17,15 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words, places_among, single_word
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
+from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
-from core.mondrian.people import RowPeople
-from core.mondrian.recoding import Published
+from core.mondrian.recoding import PublishedClasses
 from core.order.records import canonical, marks
 from core.order.release_order import first_files
-from core.persons.crowd import Crowd
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
+from core.units.rows import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
@@ -188,7 +188,7 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 
 def _classified(
     job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
-) -> tuple[Published, Sizes, Iterable[Part]]:
+) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
     Returns:
@@ -198,8 +198,7 @@ def _classified(
     if len(lots) > 1:
         return _classified_cells(job, coding, gather, lots)
     lot = gather(lots[0])
-    visits = None if lot.digests is None else Crowd.of(lot.digests).visits
-    before = sizes_of_words(coding, lot.words, visits=visits)
+    before = sizes_of_words(coding, lot.words, unit_of_records(lot.digests))
     published, classes = _published(job, coding, lot, before)
     return published, before, [(classes, lot)]
 
@@ -242,7 +241,7 @@ def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Seque
     return Lot(words, payload, kept)
 
 
-def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Published, NDArray[np.int32]]:
+def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[PublishedClasses, NDArray[np.int32]]:
     """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,).
 
     Args:
@@ -268,15 +267,15 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
     else:
         _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
         rows = packing.unpack(tuple(word[firsts] for word in lot.words))
-    people = None if lot.digests is None else RowPeople.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
-    made, published = cut_rows(job, cutting, rows, weights, people)
+    unit = None if lot.digests is None else RowPersons.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
+    made, published = cut_rows(job, cutting, RowTable.of(rows, weights, unit))
     classes = published.numbers.astype(np.int32)[made.of_rows()]
     return published, classes[cell]
 
 
 def _classified_cells(
     job: Job, coding: Coding, gather: Callable[[Sequence[Path]], Lot], lots: Sequence[Sequence[Path]]
-) -> tuple[Published, Sizes, Iterable[Part]]:
+) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Does the same on the cells of a fragment whose records do not fit the memory.
 
     Raises:
@@ -292,9 +291,9 @@ def _classified_cells(
     needed = bytes_of_rows(coding, len(counts)) + bytes_of_people(job, sum(len(part.persons) for part in pairs))
     if needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
-    rows, people = packing.unpack(words), RowPeople.of_pairs(pairs, len(counts)) if job.columns.person else None
-    made, published = cut_rows(job, cutting_of(job, coding), rows, counts, people)
+    rows = RowTable.of(packing.unpack(words), counts, RowPersons.of_pairs(pairs, len(counts)) if job.columns.person else None)
+    made, published = cut_rows(job, cutting_of(job, coding), rows)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
-    before = sizes_of_words(coding, words, counts, people.visits if people else None)
+    before = sizes_of_words(coding, words, rows.unit)
     return published, before, ((assigner.assign(lot.words), lot) for lot in gathered())

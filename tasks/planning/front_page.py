@@ -19,10 +19,10 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
-from tasks.counting.visits import People
+from tasks.counting.visits import PersonsOfSource
 from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, memory_for_cells
-from tasks.lattice.promises import privacy_model
+from tasks.lattice.promises import promise_of
 from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
 from tasks.report.page import page, percent
 from tasks.source.opening import open_run
@@ -85,15 +85,15 @@ def measure_front(job: Job) -> Front:
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = load_histogram(merge_histograms(run, domain, root, parts), coding, root, run.store)
-        people = People(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
+        people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
         check_persons(job, people, histogram)
-        model = privacy_model(job, coding)
-        visits = Sought(model, coding.records, job.privacy.k, people).visits_to(histogram)
+        promise = promise_of(job, coding)
+        persons = Sought(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
         def search(most: int) -> Search:
-            return Search(histogram, axes, model, most, "gcp", cells, None, None, coding.sensitive, prices, visits)
+            return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
 
         found = front_of(search, coding.records, len(coding.hierarchies))
     return _shown(job, coding, found)

@@ -25,9 +25,9 @@ from core.mondrian.classes import recode_cells
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.mondrian.sampling import sampled
-from core.persons.node_cells import cells_at
-from core.privacy.class_tables import without_sensitive
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
@@ -141,7 +141,7 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
-    plain = replace(cutting_of(job, coding, score), rules=Rules(job.privacy.k))
+    plain = replace(cutting_of(job, coding, score), rules=Rules(Promise(job.privacy.k)))
     published = recode_cells(plain, sample)[1]
     return float(total_losses([published.losses], len(coding.hierarchies), job.privacy.k, sample.records)["gcp"])
 
@@ -149,20 +149,20 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
 def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
     """Returns GCP of the best node, 1 where none passes within the job's levels."""
     axes = searched(job, coding)[: len(coding.hierarchies)]
-    model, most = KAnonymity(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
+    promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
     # What may not be published is finer than this.
     root = roll_up(sample, Lattice.allowed(axes).root, coding.hierarchies)
     prices = prices_of(objective, coding.hierarchies, coding.domains, left=root)
     if Lattice.allowed(axes).nodes > LARGEST:
-        found = Branching(root, axes, model, most, objective, EFFORT, prices=prices).run()
+        found = Branching(root, axes, promise, most, objective, EFFORT, prices=prices).run()
     else:
-        found = Search(root, axes, model, most, objective, prices=prices).run()
+        found = Search(root, axes, promise, most, objective, prices=prices).run()
     if found is None:
         return 1.0
-    at = cells_at(root, found.node, axes, (), None)
-    kept = at.persons >= job.privacy.k
+    at, classes = table_at(root, found.node, axes, (), None)
+    kept = ~classes.failing(promise)
     lost = [
-        certainty_penalty(hierarchy, domain, level, codes[kept], at.cells.counts[kept], found.loss.suppressed)
-        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.cells.groups, strict=True)
+        certainty_penalty(hierarchy, domain, level, codes[kept], at.counts[kept], found.loss.suppressed)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.groups, strict=True)
     ]
     return fmean(lost)

@@ -39,7 +39,7 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
 from tasks.source.extracts import forget_extract
@@ -197,7 +197,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             qids=_qids(job, coding, unique),
             memory=job.memory,
             source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size if file.path else 0 for file in source.files),
-            unit=Unit.of_job(job).one,
+            unit=UnitWording.of_job(job).one,
             persons=unique.drivers.persons if unique.drivers else None,
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
@@ -212,7 +212,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
 
 def _in_words(job: Job) -> dict[str, Any]:
     """Returns what the kinds of things that the job names are called."""
-    unit = Unit.of_job(job)
+    unit = UnitWording.of_job(job)
     proven = proofs(job.privacy.summary(), {}, 0, unit)
     whose = " persons" if unit.of_persons else ""
     promised = [(one.model, f" of '{one.column}'" if one.column else "", one.asked, "" if one.column else whose) for one in proven]

@@ -13,13 +13,14 @@ from pyarrow import ipc
 
 from core.columns.coding import Coder
 from core.order.records import canonical, marks
-from core.persons.crowd import RECORDS, Crowd
 from core.persons.digests import Digests
+from core.units.rows import EVERY_RECORD, unit_of_records
+from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names
-from tasks.lattice.promises import whole_counts
+from tasks.lattice.promises import check_enough, whole_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
@@ -40,7 +41,7 @@ class Records:
         order: Shape (n,), where each record stands in the source, chunk after chunk.
         chunks: Number of records of each chunk.
         wholes: Shape (values,) per sensitive column: how many records of the whole source have each value, or persons where they are named.
-        crowd: Whose each one is.
+        unit: Whose each one is.
     """
 
     codes: NDArray[np.unsignedinteger]
@@ -48,7 +49,7 @@ class Records:
     order: NDArray[np.intp]
     chunks: tuple[int, ...]
     wholes: tuple[NDArray[np.int64], ...]
-    crowd: Crowd = RECORDS
+    unit: Unit = EVERY_RECORD
 
     @classmethod
     def of(
@@ -75,22 +76,22 @@ class Records:
         codes = np.empty((len(order), qids), np.result_type(*columns[:qids]))
         for position, column in enumerate(columns[:qids]):
             codes[:, position] = column[order]
-        crowd = RECORDS if digests is None else Crowd.of(digests[order])
+        unit = unit_of_records(None if digests is None else digests[order])
         sensitive = tuple(column[order] for column in columns[qids:])
-        return cls(codes, sensitive, order, chunks, wholes_of(coding, sensitive, crowd) if wholes is None else wholes, crowd)
+        return cls(codes, sensitive, order, chunks, wholes_of(coding, sensitive, unit) if wholes is None else wholes, unit)
 
 
-def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], crowd: Crowd) -> tuple[NDArray[np.int64], ...]:
+def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
     """Returns how many records have each value of each sensitive column, or where persons are named how many persons.
 
     Args:
         coding: Of the run.
         sensitive: Shape (n,) per column, the value of each record of the whole source.
-        crowd: Whose they are.
+        unit: Whose they are.
     """
-    if crowd.people is None:
+    if unit.adds_up:
         return tuple(whole_counts(coding, position) for position in range(len(sensitive)))
-    return tuple(crowd.values(codes, domain.size) for codes, domain in zip(sensitive, coding.sensitive, strict=True))
+    return tuple(unit.count(codes.astype(np.int64), domain.size) for codes, domain in zip(sensitive, coding.sensitive, strict=True))
 
 
 def coded_key(job: Job, coding: Coding, source: Source, chunk: Chunk) -> Key:
@@ -150,8 +151,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
         PrivacyError: there are fewer than k, or fewer persons, or they do not fit the job's memory.
     """
     count = sum(part.rows for part in parts)
-    if count < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, count)
+    check_enough(job, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
@@ -167,7 +167,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
                 column[first : first + part.rows] = table.column(position).to_numpy()
         first += part.rows
     records = Records.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
-    whose = records.crowd.figures()
-    if whose and whose[0] < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, whose[0], "person")
+    whose = records.unit.figures()
+    if whose:
+        check_enough(job, whose[0], "person")
     return records

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.mondrian.recoding import Published
+from core.mondrian.recoding import PublishedClasses
 from core.order.records import marks
 from core.persons.digests import Digests
 from core.recoding.classes import Sets
@@ -43,7 +43,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 
 def published_fragment(
     job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
-) -> tuple[Published, NDArray[np.int32]]:
+) -> tuple[PublishedClasses, NDArray[np.int32]]:
     """Anonymises the records of a fragment.
 
     Args:
@@ -81,4 +81,4 @@ def published_fragment(
     classes = np.empty(len(codes), np.int32)
     classes[records.order] = made.classes
     penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
-    return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes
+    return PublishedClasses(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

@@ -16,8 +16,9 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
-from core.persons.crowd import RECORDS, Crowd
 from core.recoding.prices import Labels
+from core.units.rows import EVERY_RECORD
+from core.units.unit import Unit
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
@@ -49,14 +50,14 @@ class Partitioned:
     least: NDArray[np.int64] | None = None
 
 
-def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) -> Partitioned:
+def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
     """Makes classes of records by the job's method.
 
     Args:
         job: The job.
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
-        crowd: Whose the records are; k persons or more where persons are named.
+        unit: Whose the records are; k persons or more where persons are named.
 
     Raises:
         SourceError: CANON was asked for, and no QID is numerical.
@@ -68,11 +69,11 @@ def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) ->
         # No job's fault: only flows of methods whose entry has a partition come here.
         msg = f"method '{job.method.name}' does not recode single records"
         raise TypeError(msg)
-    made: Partitioned = by(job, codes, coding, crowd) if entry.counts_persons else by(job, codes, coding)
-    return _exchanged(job, codes, coding, crowd, made) if getattr(job.method, "exchange", False) else made
+    made: Partitioned = by(job, codes, coding, unit) if entry.counts_persons else by(job, codes, coding)
+    return _exchanged(job, codes, coding, unit, made) if getattr(job.method, "exchange", False) else made
 
 
-def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Partitioned) -> Partitioned:
+def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partitioned) -> Partitioned:
     """Lets records of finished classes move and change places as long as what is published costs less; who is suppressed stays so.
 
     Classes far larger than others stay as they are: they hold equal records, or one person's, and looking at them costs by their square.
@@ -81,7 +82,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Parti
         job: The job.
         codes: Shape (n, QIDs).
         coding: Domains and hierarchies.
-        crowd: Whose the records are.
+        unit: Whose the records are.
         made: The classes.
 
     Raises:
@@ -98,7 +99,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Parti
         "set" if as_set and not is_numerical(domain) and not hierarchy.least else None
         for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
     ]
-    members = Members(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, crowd.take(rows))
+    members = Members(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
     found, steps = members.bettered(numbers, effort)
@@ -115,21 +116,21 @@ def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> 
     return [Labels(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
 
-def partition_by_rayden(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Makes classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
     method = job.method
     assert isinstance(method, RaydenMethod)
     points = _points(codes, coding, method)
     tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
-    classes = tree.partition(points, people=crowd.people)
+    classes = tree.partition(points, people=unit.people)
 
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
-        return tree.partition(points.take(rows), groups, crowd.take(rows).people)
+        return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
-    return _without_outliers(job, points, classes, method, cut, crowd)
+    return _without_outliers(job, points, classes, method, cut, unit)
 
 
-def partition_by_canon(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Makes classes by a VP-tree on the distance of the numerical QIDs.
 
     Raises:
@@ -139,10 +140,10 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> 
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
         raise SourceError.no_numbers(method.name)
-    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed), crowd.people))
+    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed), unit.people))
 
 
-def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Makes Mondrian's classes, their outliers set apart and cut again.
 
     Raises:
@@ -150,21 +151,21 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, crowd: Cro
     """
     method = job.method
     assert isinstance(method, MondrianCofMethod)
-    cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, crowd)
-    return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut, crowd)
+    cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
+    return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut, unit)
 
 
-def partition_by_clustering(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Makes classes level by level (papers/semantic-clustering.txt)."""
     method = job.method
     assert isinstance(method, ClusteringMethod)
     clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
-    blocks = clustering.blocks(codes, coding.domains, coding.hierarchies, crowd)
+    blocks = clustering.blocks(codes, coding.domains, coding.hierarchies, unit)
     least = blocks.levels if method.generalisation == "level" else None
     return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
 
 
-def partition_by_kmember(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Makes classes by greedy k-member clustering and local exchange, priced by what they publish.
 
     Raises:
@@ -173,7 +174,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
-    members = Members(codes, axes_of(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, crowd)
+    members = Members(codes, axes_of(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, unit)
     classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
     return _counted(classes, figures)
 
@@ -189,10 +190,10 @@ def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMeth
 
 
 def _without_outliers(
-    job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut, crowd: Crowd
+    job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut, unit: Unit
 ) -> Partitioned:
     step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
-    handled = handle_outliers(points, classes, step, cut, crowd)
+    handled = handle_outliers(points, classes, step, cut, unit)
     return _counted(handled.classes, _figures(handled))
 
 

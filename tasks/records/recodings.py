@@ -20,7 +20,6 @@ from core.clustering.gower import gower_points
 from core.clustering.pools import pool_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.order.records import combinations
-from core.privacy.holders import with_holders
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -29,7 +28,7 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
+from tasks.lattice.promises import asked, most_suppressed, nothing_left, promise_of
 from tasks.records.coding import Records, gather
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
@@ -40,7 +39,7 @@ from tasks.store.tables import read_table
 STEP = Step("recode", __name__)
 
 
-class Classes(NamedTuple):
+class LabelledClasses(NamedTuple):
     """What the classes publish, one row per class in the order of the release, and how many records they hold."""
 
     labels: pa.Table
@@ -88,7 +87,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise nothing_left(job, coding)
-    outcome = _outcome(made, found, Sizes.of(records.crowd.count(combinations(records.codes))), records.crowd.figures())
+    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
@@ -104,15 +103,15 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
         SourceError: CANON was asked for, and no QID is numerical.
         HierarchyError: the hierarchy's file cannot be read.
     """
-    criteria, crowd = _criteria(job, coding, records), records.crowd
-    found = accepted(partition(job, records.codes, coding, crowd), records, coding, criteria)
+    criteria, unit = _criteria(job, coding, records), records.unit
+    found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
             raise nothing_left(job, coding, criteria.column_held() if criteria else None)
         how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
-        made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
+        made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
-        if crowd.people is None or criteria is None or not criteria.fails(published).any():
+        if unit.adds_up or criteria is None or not criteria.fails(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
         found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
@@ -133,14 +132,14 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
 
 def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
     """Returns what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
-    if not coding.sensitive and records.crowd.people is None:
+    if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
     wholes = dict(zip(names, records.wholes, strict=True))
-    model, crowd = privacy_model(job, coding), records.crowd
-    if (whose := crowd.figures()) is not None:
-        model = with_holders(model, wholes, whose[0])
-    return Criteria(model, dict(zip(names, records.sensitive, strict=True)), wholes, crowd)
+    promise, unit = promise_of(job, coding), records.unit
+    if (whose := unit.figures()) is not None:
+        promise = promise.of_people(wholes, whose[0])
+    return Criteria(promise, dict(zip(names, records.sensitive, strict=True)), wholes, unit)
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
@@ -195,11 +194,11 @@ def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray
     return classes
 
 
-_loaded: dict[tuple[str, ...], Classes] = {}
+_loaded: dict[tuple[str, ...], LabelledClasses] = {}
 _loading = Lock()
 
 
-def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Classes:
+def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
     """Reads what the classes publish, once per process.
 
     Raises:
@@ -211,5 +210,5 @@ def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: 
             table = read_table(store, artifacts.classes)
             labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
             _loaded.clear()
-            _loaded[key] = Classes(labels, table["records"].to_numpy())
+            _loaded[key] = LabelledClasses(labels, table["records"].to_numpy())
         return _loaded[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import unclaimed_because
 from schemas.release.together import KINDS, Together, together_warning, unclaimed_together
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 
 
 def unclaimed(manifest: Manifest) -> str:
@@ -41,10 +41,10 @@ def maximum_risk(manifest: Manifest) -> str:
     """Returns the strictest published maximum that a release keeps, in a sentence, or why none is claimed; empty without a risk."""
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(manifest.risk.get("after", {}).get("min_class", 0))
-    return unclaimed(manifest) or (_limited(manifest, Unit.of_release(manifest).maximum_risk(least)) if least else "")
+    return unclaimed(manifest) or (_limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else "")
 
 
-def maximum_risk_in_short(manifest: Manifest, unit: Unit, least: int) -> str:
+def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
     """Returns the same as the command line says it.
 
     Args:

@@ -16,7 +16,7 @@ from schemas.release.together import KINDS
 from tasks.report.claims import together_sentences
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import one_value_sentence, proofs
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 
 
 def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
@@ -30,7 +30,7 @@ def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
 
 
 def _singling_out(manifest: Manifest) -> Criterion:
-    unit, before = Unit.of_release(manifest), manifest.risk.get("before", {})
+    unit, before = UnitWording.of_release(manifest), manifest.risk.get("before", {})
     told = [
         f"By the quasi-identifiers: the smallest class, of records that look alike, has {counted(manifest.min_class, unit.one)}; "
         f"k = {manifest.privacy['k']:,} was asked."
@@ -66,7 +66,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
 
 
 def _linkability(manifest: Manifest) -> Criterion:
-    after, unit = manifest.risk.get("after", {}), Unit.of_release(manifest)
+    after, unit = manifest.risk.get("after", {}), UnitWording.of_release(manifest)
     told = []
     if "marketer" in after:
         told.append(
@@ -139,7 +139,9 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
         )
     if unmeasured := [name for name in terms.sensitive if name not in found]:
         told.append(f"{listed(unmeasured)}: not measured.")
-    asked = [proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, Unit.of_release(manifest)) if proof.column]
+    asked = [
+        proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, UnitWording.of_release(manifest)) if proof.column
+    ]
     told += [f"'{one.column}', {one.model}: {one.asked} was asked of every class, {_worst(one)}." for one in asked]
     guarded = {column for _, column, _ in models_asked(manifest.privacy)}
     if unguarded := [name for name in terms.sensitive if name not in guarded]:

@@ -33,7 +33,7 @@ from tasks.report.sentences import (
     verification,
     warning_sentences,
 )
-from tasks.report.units import Unit, share_limits
+from tasks.report.units import UnitWording, share_limits
 from tasks.report.words import losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -49,7 +49,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         recount: What was counted in the written files.
         examples: Published records, as far as they may be shown.
     """
-    unit = Unit.of_release(manifest)
+    unit = UnitWording.of_release(manifest)
     return Report(
         release=manifest.release,
         name=manifest.name,
@@ -96,7 +96,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
 
 def _asked(manifest: Manifest, terms: Terms) -> Asked:
     return Asked(
-        promises=promises(manifest.privacy, Unit.of_release(manifest)),
+        promises=promises(manifest.privacy, UnitWording.of_release(manifest)),
         privacy=manifest.privacy,
         limit=terms.limit,
         # Not in floats: a product just below a whole number would allow one record fewer than the job does.
@@ -139,7 +139,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         why_suppressed=suppression(manifest, terms),
         files=len(manifest.files),
         remainder=remainder_words(manifest),
-        unit=Unit.of_release(manifest).one,
+        unit=UnitWording.of_release(manifest).one,
         persons=manifest.persons,
         repeats=manifest.repeats,
         warnings=tuple(warning_sentences(manifest)),
@@ -169,14 +169,14 @@ def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
     return ReportedQid(name=qid.name, hierarchy=qid.hierarchy, level=level, top=top, meaning=qid.published, ncp=ncp)
 
 
-def _losses(loss: Mapping[str, int | float], unit: Unit) -> list[Figure]:
+def _losses(loss: Mapping[str, int | float], unit: UnitWording) -> list[Figure]:
     words = losses(unit.several)
     known = [Figure(name=name, title=title, value=loss[name], meaning=meaning) for name, (title, meaning) in words.items() if name in loss]
     # Releases outlive versions: a loss that has no words here is told by its name and not left out.
     return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in words]
 
 
-def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> list[RiskFigure]:
+def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording) -> list[RiskFigure]:
     before, after = risk.get("before", {}), risk.get("after", {})
     threshold = (after or before).get("threshold", "")
     return [

@@ -20,14 +20,14 @@ from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import first_warning
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 
-RECORDS = Unit()
+RECORDS = UnitWording()
 FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))
 NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
 
 
-def promises(privacy: Mapping[str, Any], unit: Unit = RECORDS) -> tuple[str, ...]:
+def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[str, ...]:
     """Returns what is asked of every class, a sentence each.
 
     Args:
@@ -38,7 +38,7 @@ def promises(privacy: Mapping[str, Any], unit: Unit = RECORDS) -> tuple[str, ...
 
 
 def proofs(
-    privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: Unit = RECORDS
+    privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: UnitWording = RECORDS
 ) -> tuple[Proof, ...]:
     """Returns each promise with what was asked and the worst that was counted in the written files.
 
@@ -120,7 +120,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         return ("No record was suppressed.",)
     told = []
     if few := why.get("k", 0):
-        told.append(f"{counted(few, 'record')}: {Unit.of_release(manifest).lacking(manifest.privacy['k'])}")
+        told.append(f"{counted(few, 'record')}: {UnitWording.of_release(manifest).lacking(manifest.privacy['k'])}")
     if uneven := why.get("spread", 0):
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if linked := why.get("linked", 0):
@@ -164,7 +164,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     return tuple(told)
 
 
-def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tuple[Limit, ...]:
+def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS) -> tuple[Limit, ...]:
     """Returns what a release does not promise.
 
     Args:
@@ -247,7 +247,7 @@ def warning_sentences(manifest: Manifest) -> list[str]:
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
     """Returns what is warned of where classes are counted in records although identifiers repeat."""
-    said = Unit.of_release(manifest).warning()
+    said = UnitWording.of_release(manifest).warning()
     return (said,) if said else ()
 
 

@@ -17,7 +17,7 @@ from schemas.release.report import Limit
 
 
 @dataclass(frozen=True)
-class Unit:
+class UnitWording:
     """What k counts.
 
     Attributes:
@@ -31,12 +31,12 @@ class Unit:
     linked: bool = False
 
     @classmethod
-    def of_job(cls, job: Job, repeats: Mapping[str, RepeatedColumn] | None = None) -> Unit:
+    def of_job(cls, job: Job, repeats: Mapping[str, RepeatedColumn] | None = None) -> UnitWording:
         """Returns what the k of a job counts."""
         return cls("person" if job.columns.person else "record", repeats or {})
 
     @classmethod
-    def of_release(cls, manifest: Manifest) -> Unit:
+    def of_release(cls, manifest: Manifest) -> UnitWording:
         """Returns what the k of a release counts."""
         linked = any(one.below_k for one in manifest.linked or ())
         return cls("person" if manifest.persons else "record", manifest.repeats, linked)

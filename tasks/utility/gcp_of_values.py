@@ -5,11 +5,11 @@ from __future__ import annotations
 from core.columns.node import Node
 from core.evaluation import gcp_of_values as held_values
 from core.histograms.cells import roll_up
-from core.privacy.class_tables import classes_of, without_sensitive
+from core.units.sensitive_axes import classes_of, without_sensitive
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import load_histogram
-from tasks.lattice.promises import privacy_model
+from tasks.lattice.promises import promise_of
 from tasks.mondrian.cells import bytes_of_rows
 from tasks.store.store import Artifact, Store
 
@@ -35,5 +35,5 @@ def held_gcp(job: Job, coding: Coding, histogram: Artifact, node: Node, store: S
     rolled = roll_up(counted, (*node, *(0 for _ in coding.sensitive)), coding.axes)
     # The penalty is of QIDs alone, so that cells which differ in a sensitive value only are one from here on.
     cells, chosen = (without_sensitive(one, coding.hierarchies) for one in (counted, rolled))
-    failing = privacy_model(job, coding).fails(chosen.counts, classes_of(rolled, coding.sensitive).spreads)
+    failing = classes_of(rolled, coding.sensitive)[0].failing(promise_of(job, coding))
     return held_values.held_gcp(cells, chosen, failing, coding.domains, coding.hierarchies)

@@ -28,14 +28,14 @@ from core.local_suppression.recoding import recode_parts
 from core.local_suppression.remainders import treat
 from core.local_suppression.rest import Rest
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
-from core.mondrian.people import RowPeople
 from core.mondrian.ranks import Axis
-from core.persons.crowd import Crowd
-from core.privacy.class_tables import unchanged
-from core.privacy.holders import with_holders
-from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
 from core.recoding.prices import Labels
 from core.recoding.recoding import SUPPRESSED, Treatment
+from core.units.rows import EVERY_RECORD, RowPersons
+from core.units.sensitive_axes import unchanged
+from core.units.unit import Unit
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 
@@ -68,9 +68,9 @@ class People:
         return Example(list(self.rows), domains, tuple(built({"widths": [2, 4]}, domain) for domain in domains))
 
     @cached_property
-    def crowd(self) -> Crowd:
+    def unit(self) -> Unit:
         """Whose the records are."""
-        return Crowd(None if self.whose is None else np.array(self.whose, np.int32))
+        return EVERY_RECORD if self.whose is None else RowPersons.of_records(np.array(self.whose, np.int32))
 
     def secret(self, values: Values) -> tuple[Any, NDArray[np.int64], PrivacyModel]:
         """Returns the domain of some values, the code of each, and the model."""
@@ -79,14 +79,15 @@ class People:
         codes = np.array([len(known) if value is None else known.index(value) for value in values], np.int64)
         return domain, codes, self.model(len(known) if domain.nulls else None)
 
-    def promised(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64], PrivacyModel]:
+    def promised(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64], Promise]:
         """Returns the code of each value, how many records or persons have each, and what classes must keep, with who may hold a value.
 
         Methods that hold single records are asked so.
         """
         domain, codes, model = self.secret(values)
-        whole, figures = self.crowd.values(codes, domain.size), self.crowd.figures()
-        return codes, whole, model if figures is None else with_holders(model, {"x": whole}, figures[0])
+        whole, figures = self.unit.count(codes, domain.size), self.unit.figures()
+        promise = Promise(self.k, (model,))
+        return codes, whole, promise if figures is None else promise.of_people({"x": whole}, figures[0])
 
 
 def by_class(classes: NDArray[np.integer]) -> Together:
@@ -99,22 +100,22 @@ def by_levels(
 ) -> tuple[Together, tuple[int, ...]]:
     """Method skald; the levels are searched for unless they are given, and returned too."""
     domain, _, model = people.secret(values)
-    example, model = people.example, AllOf((KAnonymity(people.k), model))
+    example, promise = people.example, Promise(people.k, (model,))
     rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
-    leveller, root = Leveller(example.hierarchies, (domain,), model), Rest(whole.histogram((0, 0, 0)))
+    leveller, root = Leveller(example.hierarchies, (domain,), promise), Rest(whole.histogram((0, 0, 0)))
 
-    def find(rest: Rest, least: PrivacyModel, most: int) -> Any:
-        return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, visits=rest.visits).run()
+    def find(rest: Rest, least: Promise, most: int) -> Any:
+        return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, persons=rest.persons).run()
 
     if node is None:
-        found = find(root, model, floor(limit * len(rows)))
+        found = find(root, promise, floor(limit * len(rows)))
         if found is None or found.loss.suppressed == len(rows):
             return [], ()
         node = found.node[:2]
     first = leveller.at(root, node)
     levels, left = anonymise_again(
-        first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.few, floor(LIMIT * rest.records))
+        first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records))
     )
     treated = treat(levels, left, treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
@@ -130,18 +131,18 @@ def by_cuts(
     people: People, values: Values, mode: Mode = "strict", score: Score = "representativity", refused: Refused = "stop"
 ) -> Together:
     """Method mondrian."""
-    codes, whole, model = people.promised(values)
-    example, whose = people.example, people.crowd.people
-    rules = Rules(people.k, model, ("x",), (whole,), refused)
+    codes, whole, promise = people.promised(values)
+    example = people.example
+    rules = Rules(promise, ("x",), (whole,), refused)
     ranks = np.array(
         [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
     )
     made = partition(
         ranks.astype(np.uint32), np.ones(len(values), np.int64), axes_of(example), rules, score, mode=mode,
-        sensitive=codes.astype(np.int32)[:, None].copy(), people=None if whose is None else RowPeople.of_records(whose),
+        sensitive=codes.astype(np.int32)[:, None].copy(), unit=people.unit,
     )  # fmt: skip
     # The product refuses records that break the promise as one class, and that no cut has parted.
-    broken = made.classes == 1 and Criteria(model, {"x": codes}, {"x": whole}, people.crowd).fails(made.of_rows())[0]
+    broken = made.classes == 1 and Criteria(promise, {"x": codes}, {"x": whole}, people.unit).fails(made.of_rows())[0]
     return [] if broken else by_class(made.of_rows())
 
 
@@ -154,28 +155,28 @@ def axes_of(example: Example) -> list[Axis]:
 
 def by_records(people: People, values: Values, method: str, *, nearest: bool = False) -> Together:
     """A method on single records; with ``nearest`` as it was before classes were pooled, each that fails merged with the nearest."""
-    codes, whole, model = people.promised(values)
-    example, crowd = people.example, people.crowd
+    codes, whole, promise = people.promised(values)
+    example, unit = people.example, people.unit
     records = np.array(
         [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
     )
     points, tree = gower_points(records, example.domains), Tree(people.k)
     if method == "canon":
-        classes = canon(records, example.domains, tree, crowd.people)
+        classes = canon(records, example.domains, tree, unit.people)
     elif method == "kmember":
         labels = [Labels(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
-        classes, _ = Members(records, axes_of(example), labels, people.k, crowd).clustered(Effort.of(len(records), people.k, 1))
+        classes, _ = Members(records, axes_of(example), labels, people.k, unit).clustered(Effort.of(len(records), people.k, 1))
     elif method == "clustering":
-        classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, crowd).classes
+        classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, unit).classes
     else:
-        cut: Any = MondrianCut(records, axes_of(example), people.k, crowd)
+        cut: Any = MondrianCut(records, axes_of(example), people.k, unit)
         if method == "rayden":
 
             def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
-                return tree.partition(points.take(rows), groups, crowd.take(rows).people)
+                return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
         every = np.arange(len(values))
-        classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, crowd).classes
-    criteria = Criteria(AllOf((KAnonymity(people.k), model)), {"x": codes}, {"x": whole}, crowd)
+        classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
+    criteria = Criteria(promise, {"x": codes}, {"x": whole}, unit)
     made = merge_failing(points, classes, criteria.fails)[0] if nearest else pool_classes(points, classes, criteria)[0]
     return by_class(without_failing(made, criteria.fails))

@@ -15,12 +15,12 @@ import pytest
 from pydantic import AfterValidator
 
 from core.columns.domains import Domain
-from core.privacy.models import SLACK, AllOf, Failing, PrivacyModel, Spreads
+from core.privacy.models import SLACK, Failing, Spreads
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
 from schemas.job.method import METHODS
-from schemas.privacy.kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Promise
+from schemas.privacy.kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Wording
 from schemas.privacy.sensitive import ClosenessSpec, DiversitySpec, from_0_to_1
 from schemas.reading.model import ExactDecimal
 from schemas.reading.registry import Code
@@ -64,8 +64,8 @@ class Common:
         return np.array([count > self.most * size for count, size in zip(greatest.tolist(), counts.tolist(), strict=True)], np.bool_)
 
     @property
-    def relaxed(self) -> PrivacyModel:
-        return AllOf(())
+    def relaxed(self) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Largest:
         return np.array(np.abs(shares - spread.whole / spread.whole.sum()).max(axis=1) > self.t + SLACK, np.bool_)
 
     @property
-    def relaxed(self) -> PrivacyModel:
-        return AllOf(())
+    def relaxed(self) -> None:
+        return None
 
 
 def common(column: str, spec: CommonSpec, _domain: Domain, _folder: Path) -> Common:
@@ -117,14 +117,14 @@ def largest_sql(source: str, qids: Sequence[str], column: str, spec: LargestSpec
     """
 
 
-def common_words(column: str, promised: Mapping[str, Any]) -> Promise:
-    return Promise(
+def common_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    return Wording(
         "toy (α, k)-anonymity", f"≤ {promised['common']}", f"No value of '{column}' has more than {promised['common']} of a class."
     )
 
 
-def largest_words(column: str, promised: Mapping[str, Any]) -> Promise:
-    return Promise("toy closeness", f"≤ {promised['t']}", f"No value of '{column}' is {promised['t']} more or less frequent in a class.")
+def largest_words(column: str, promised: Mapping[str, Any]) -> Wording:
+    return Wording("toy closeness", f"≤ {promised['t']}", f"No value of '{column}' is {promised['t']} more or less frequent in a class.")
 
 
 HERE = "tests.registries.test_toy_privacy"

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
 from core.clustering.vptree import Tree
-from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, RecursiveDiversity, all_of
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, RecursiveDiversity
+from core.privacy.promise import Promise
 from tests.oracles.records import Records, by_class, mixed_records
 from tests.oracles.tables import observed
 
 MODELS = [
-    DistinctDiversity("s", 2),
-    DistinctDiversity("s", 3),
-    EntropyDiversity("s", 1.8),
-    RecursiveDiversity("s", Fraction(2), 2),
-    Closeness("s", 0.3),
-    all_of([KAnonymity(4), DistinctDiversity("s", 2)]),
+    Promise(1, (DistinctDiversity("s", 2),)),
+    Promise(1, (DistinctDiversity("s", 3),)),
+    Promise(1, (EntropyDiversity("s", 1.8),)),
+    Promise(1, (RecursiveDiversity("s", Fraction(2), 2),)),
+    Promise(1, (Closeness("s", 0.3),)),
+    Promise(4, (DistinctDiversity("s", 2),)),
 ]
 
 
@@ -52,4 +53,4 @@ def test_a_class_is_looked_at_with_its_own_values(values: str, fails: list[bool]
     classes = np.array([0, 1, 0, 1] if values == "aabb" else [0, 0, 1, 1], np.int32)
     codes = np.array([sorted(set(values)).index(value) for value in values])
     whole = np.bincount(codes)
-    assert Criteria(DistinctDiversity("s", 2), {"s": codes}, {"s": whole}).fails(classes).tolist() == fails
+    assert Criteria(Promise(1, (DistinctDiversity("s", 2),)), {"s": codes}, {"s": whole}).fails(classes).tolist() == fails

@@ -18,9 +18,10 @@ from core.clustering.recoding import Publication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.mondrian.ranks import Axis
-from core.persons.crowd import Crowd
-from core.privacy.models import DistinctDiversity, EntropyDiversity, KAnonymity, all_of
+from core.privacy.models import DistinctDiversity, EntropyDiversity
+from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED
+from core.units.rows import RowPersons
 from tests.core.clustering.test_rayden import steps
 from tests.oracles import rayden as oracle
 from tests.oracles.clustering import generate_clusters
@@ -34,37 +35,37 @@ trees = st.builds(
 
 
 @st.composite
-def crowds(draw: st.DrawFn, most: int = 40) -> tuple[Records, Crowd]:
+def row_persons(draw: st.DrawFn, most: int = 40) -> tuple[Records, RowPersons]:
     """Records, and whose they are: of some persons one record, of some several, of one nearly all; some are nobody's."""
     records = draw(mixed_records(most=most))
     persons = draw(st.integers(0, 14))
     whose = st.one_of(st.integers(0, persons), st.integers(0, persons), st.just(0), st.just(-1))
     people = draw(st.lists(whose, min_size=len(records.rows), max_size=len(records.rows)))
-    return records, Crowd(np.array(people, np.int32))
+    return records, RowPersons.of_records(np.array(people, np.int32))
 
 
-def people_of(crowd: Crowd) -> NDArray[np.int32]:
-    assert crowd.people is not None
-    return crowd.people
+def people_of(unit: RowPersons) -> NDArray[np.int32]:
+    assert unit.people is not None
+    return unit.people
 
 
-def persons_in(classes: NDArray[np.int32], crowd: Crowd) -> list[int]:
+def persons_in(classes: NDArray[np.int32], unit: RowPersons) -> list[int]:
     """How many persons each published class has, counted one by one."""
-    return [oracle.size(sorted(part), people_of(crowd).tolist()) for part in by_class(classes)]
+    return [oracle.size(sorted(part), people_of(unit).tolist()) for part in by_class(classes)]
 
 
 def distance(records: Records) -> oracle.Distance:
     return lambda first, second: gower(records, first, second)
 
 
-@given(crowds(), trees)
-def test_partitions_are_those_of_the_rule_written_out(table: tuple[Records, Crowd], tree: Tree) -> None:
-    records, crowd = table
-    classes = tree.partition(gower_points(records.codes, records.domains), people=crowd.people)
+@given(row_persons(), trees)
+def test_partitions_are_those_of_the_rule_written_out(table: tuple[Records, RowPersons], tree: Tree) -> None:
+    records, unit = table
+    classes = tree.partition(gower_points(records.codes, records.domains), people=unit.people)
     whole = [list(range(len(records.rows)))]
-    expected = oracle.vp_tree(whole, tree.k, tree.split, tree.vantage, tree.seed, distance(records), people_of(crowd).tolist())
+    expected = oracle.vp_tree(whole, tree.k, tree.split, tree.vantage, tree.seed, distance(records), people_of(unit).tolist())
     assert by_class(classes) == {frozenset(part) for part in expected}
-    assert len(expected) == 1 or min(persons_in(classes, crowd)) >= tree.k
+    assert len(expected) == 1 or min(persons_in(classes, unit)) >= tree.k
 
 
 @given(mixed_records(), trees)
@@ -73,101 +74,101 @@ def test_persons_of_one_record_each_are_as_records(records: Records, tree: Tree)
     assert np.array_equal(tree.partition(points, people=everybody), tree.partition(points))
 
 
-def handled(points: Points, tree: Tree, step: OutlierStep, crowd: Crowd) -> Handled:
+def handled(points: Points, tree: Tree, step: OutlierStep, unit: RowPersons) -> Handled:
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
-        return tree.partition(points.take(rows), groups, crowd.take(rows).people)
+        return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
-    return handle_outliers(points, tree.partition(points, people=crowd.people), step, cut, crowd)
+    return handle_outliers(points, tree.partition(points, people=unit.people), step, cut, unit)
 
 
-@given(crowds(), steps, st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]))
+@given(row_persons(), steps, st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]))
 def test_outliers_are_handled_as_the_algorithms_written_out(
-    table: tuple[Records, Crowd], step: OutlierStep, split: str, vantage: str
+    table: tuple[Records, RowPersons], step: OutlierStep, split: str, vantage: str
 ) -> None:
-    records, crowd = table
-    outcome = handled(gower_points(records.codes, records.domains), Tree(step.k, split, vantage), step, crowd)  # type: ignore[arg-type]
+    records, unit = table
+    outcome = handled(gower_points(records.codes, records.domains), Tree(step.k, split, vantage), step, unit)  # type: ignore[arg-type]
     options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage, distance(records))
-    expected, detected, pool = oracle.rayden(len(records.rows), *options, people_of(crowd).tolist())
+    expected, detected, pool = oracle.rayden(len(records.rows), *options, people_of(unit).tolist())
     assert by_class(outcome.classes) == {frozenset(part) for part in expected}
     assert (outcome.detected, outcome.left) == (detected, len(pool))
     assert outcome.recovered == sum(record in part for part in expected for record in pool)
-    assert min(persons_in(outcome.classes, crowd), default=step.k) >= step.k
+    assert min(persons_in(outcome.classes, unit), default=step.k) >= step.k
 
 
-@given(crowds(), st.integers(1, 5), st.booleans(), st.sampled_from(["values", "parents"]))
+@given(row_persons(), st.integers(1, 5), st.booleans(), st.sampled_from(["values", "parents"]))
 def test_blocks_are_closed_with_the_record_by_which_they_have_k_persons(
-    table: tuple[Records, Crowd], k: int, scaled: bool, start: str
+    table: tuple[Records, RowPersons], k: int, scaled: bool, start: str
 ) -> None:
-    records, crowd = table
-    found = Clustering(k, start, scaled).blocks(records.codes, records.domains, records.hierarchies, crowd)  # type: ignore[arg-type]
-    expected = generate_clusters(records, k, start, scaled, people_of(crowd).tolist())
+    records, unit = table
+    found = Clustering(k, start, scaled).blocks(records.codes, records.domains, records.hierarchies, unit)  # type: ignore[arg-type]
+    expected = generate_clusters(records, k, start, scaled, people_of(unit).tolist())
     assert [np.flatnonzero(found.classes == block).tolist() for block in range(len(found.levels))] == expected
-    assert len(expected) == 1 or min(persons_in(found.classes, crowd)) >= k
+    assert len(expected) == 1 or min(persons_in(found.classes, unit)) >= k
 
 
-@given(crowds(), trees)
-def test_canon_keeps_k_persons(table: tuple[Records, Crowd], tree: Tree) -> None:
-    records, crowd = table
-    assume(oracle.size(range(len(records.rows)), people_of(crowd).tolist()) >= tree.k)
-    assert min(persons_in(canon(records.codes, records.domains, tree, crowd.people), crowd)) >= tree.k
+@given(row_persons(), trees)
+def test_canon_keeps_k_persons(table: tuple[Records, RowPersons], tree: Tree) -> None:
+    records, unit = table
+    assume(oracle.size(range(len(records.rows)), people_of(unit).tolist()) >= tree.k)
+    assert min(persons_in(canon(records.codes, records.domains, tree, unit.people), unit)) >= tree.k
 
 
 @pytest.mark.slow
-@given(crowds(most=60), steps)
-def test_mondrian_with_outliers_keeps_k_persons(table: tuple[Records, Crowd], step: OutlierStep) -> None:
-    records, crowd = table
-    assume(crowd.count(np.zeros(len(records.rows), np.int32))[0] >= step.k)
+@given(row_persons(most=60), steps)
+def test_mondrian_with_outliers_keeps_k_persons(table: tuple[Records, RowPersons], step: OutlierStep) -> None:
+    records, unit = table
+    assume(unit.per_class(np.zeros(len(records.rows), np.int32))[0] >= step.k)
     axes = [Axis(domain.qid, np.arange(domain.size), None, bool(domain.nulls)) for domain in records.domains]
-    cut = MondrianCut(records.codes, axes, step.k, crowd)
+    cut = MondrianCut(records.codes, axes, step.k, unit)
     parts = cut.partition()
-    assert min(persons_in(parts, crowd)) >= step.k
-    outcome = handle_outliers(gower_points(records.codes, records.domains), parts, step, cut, crowd)
-    assert min(persons_in(outcome.classes, crowd), default=step.k) >= step.k
+    assert min(persons_in(parts, unit)) >= step.k
+    outcome = handle_outliers(gower_points(records.codes, records.domains), parts, step, cut, unit)
+    assert min(persons_in(outcome.classes, unit), default=step.k) >= step.k
     assert step.pool == "suppress" or outcome.suppressed == 0
 
 
-@given(crowds(), st.integers(1, 6), st.data())
-def test_classes_of_too_few_persons_are_merged_and_counted_anew(table: tuple[Records, Crowd], k: int, data: st.DataObject) -> None:
-    records, crowd = table
+@given(row_persons(), st.integers(1, 6), st.data())
+def test_classes_of_too_few_persons_are_merged_and_counted_anew(table: tuple[Records, RowPersons], k: int, data: st.DataObject) -> None:
+    records, unit = table
     drawn = data.draw(st.lists(st.integers(-1, 7), min_size=len(records.rows), max_size=len(records.rows)))
     classes = dense(np.array(drawn, np.int32))
     parts = [np.flatnonzero(classes == number).tolist() for number in range(classes.max() + 1)]
-    small = smaller_than(k, crowd)
+    small = smaller_than(k, unit)
     merged, _ = merge_failing(gower_points(records.codes, records.domains), classes, small)
-    expected = oracle.merge_small(parts, k, distance(records), people_of(crowd).tolist())
+    expected = oracle.merge_small(parts, k, distance(records), people_of(unit).tolist())
     assert by_class(merged) == {frozenset(part) for part in expected}
     published = without_failing(merged, small)
-    assert min(persons_in(published, crowd), default=k) >= k
+    assert min(persons_in(published, unit), default=k) >= k
 
 
-@given(crowds(), st.integers(1, 4), st.sampled_from([DistinctDiversity("s", 2), EntropyDiversity("s", 1.6)]), st.data())
-def test_everybody_counts_once_for_each_of_their_values(table: tuple[Records, Crowd], k: int, model, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
-    records, crowd = table
+@given(row_persons(), st.integers(1, 4), st.sampled_from([DistinctDiversity("s", 2), EntropyDiversity("s", 1.6)]), st.data())
+def test_everybody_counts_once_for_each_of_their_values(table: tuple[Records, RowPersons], k: int, model, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
+    records, unit = table
     size = len(records.rows)
     values = data.draw(st.lists(st.sampled_from(["a", "b", None]), min_size=size, max_size=size))
     classes = dense(np.array(data.draw(st.lists(st.integers(-1, 3), min_size=size, max_size=size)), np.int32))
     domain = observed("s", values, pa.string())
     codes = np.array([[*domain.values.to_pylist(), None].index(value) for value in values])
-    whole = crowd.values(codes, domain.size)
-    somebody = [None if person < 0 else person for person in people_of(crowd).tolist()]
+    whole = unit.count(codes, domain.size)
+    somebody = [None if person < 0 else person for person in people_of(unit).tolist()]
     counted = values_of(somebody, classes.tolist(), codes.tolist())
-    spread = crowd.spread(classes, codes, whole)
+    spread = unit.spread(classes, codes, whole)
     found = list(zip(spread.owners.tolist(), spread.values.tolist(), spread.counts.tolist(), strict=True))
     assert found == sorted((group, value, count) for group, mine in counted.items() if group != -1 for value, count in mine.items())
     assert whole.tolist() == [values_of(somebody, [0] * size, codes.tolist())[0][value] for value in range(domain.size)]
-    criteria = Criteria(all_of([KAnonymity(k), model]), {"s": codes}, {"s": whole}, crowd)
-    assert not (criteria.fails(classes) < smaller_than(k, crowd)(classes)).any()
+    criteria = Criteria(Promise(k, (model,)), {"s": codes}, {"s": whole}, unit)
+    assert not (criteria.fails(classes) < smaller_than(k, unit)(classes)).any()
 
 
 def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> None:
     """Three persons; one of them has been there with each disease, the others with the same one."""
     people, codes = np.array([0, 0, 0, 1, 2], np.int32), np.array([0, 1, 2, 0, 0])
-    crowd, classes = Crowd(people), np.zeros(5, np.int32)
-    whole = crowd.values(codes, 3)
+    unit, classes = RowPersons.of_records(people), np.zeros(5, np.int32)
+    whole = unit.count(codes, 3)
     assert whole.tolist() == [3, 1, 1]
 
     def fails(model) -> bool:  # type: ignore[no-untyped-def]
-        return bool(Criteria(all_of([KAnonymity(3), model]), {"s": codes}, {"s": whole}, crowd).fails(classes)[0])
+        return bool(Criteria(Promise(3, (model,)), {"s": codes}, {"s": whole}, unit).fails(classes)[0])
 
     assert not fails(DistinctDiversity("s", 3))
     assert fails(EntropyDiversity("s", 2.9))
@@ -175,10 +176,10 @@ def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_somebody_with_all_the_records_is_no_class(k: int) -> None:
-    points, crowd = Points.of(np.arange(40, dtype=np.int32)[:, None], 1), Crowd(np.zeros(40, np.int32))
+    points, unit = Points.of(np.arange(40, dtype=np.int32)[:, None], 1), RowPersons.of_records(np.zeros(40, np.int32))
     tree = Tree(k)
-    assert tree.partition(points, people=crowd.people).max() == 0
-    assert (handled(points, tree, OutlierStep(k), crowd).classes == SUPPRESSED).all()
+    assert tree.partition(points, people=unit.people).max() == 0
+    assert (handled(points, tree, OutlierStep(k), unit).classes == SUPPRESSED).all()
 
 
 def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebody_who_is_needed_may_not() -> None:
@@ -187,23 +188,21 @@ def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebo
     tree = Tree(3, "median")
 
     def left(people: list[int]) -> int:
-        crowd = Crowd(np.array(people, np.int32))
-        return handle_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), crowd).left
+        unit = RowPersons.of_records(np.array(people, np.int32))
+        return handle_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), unit).left
 
     assert left([0, 0, 0, 1, 1, 1, 2, 2]) == 1
     assert left([0, 0, 0, 1, 1, 1, 1, 2]) == 0
     assert left([0, 0, 0, 1, 1, 1, 2, -1]) == 1
 
 
-@given(crowds(), trees)
-def test_class_sizes_are_told_in_persons(table: tuple[Records, Crowd], tree: Tree) -> None:
-    records, crowd = table
-    classes = without_failing(
-        tree.partition(gower_points(records.codes, records.domains), people=crowd.people), smaller_than(tree.k, crowd)
-    )
+@given(row_persons(), trees)
+def test_class_sizes_are_told_in_persons(table: tuple[Records, RowPersons], tree: Tree) -> None:
+    records, unit = table
+    classes = without_failing(tree.partition(gower_points(records.codes, records.domains), people=unit.people), smaller_than(tree.k, unit))
     assume((classes >= 0).any())
-    made = recode_records(records.codes, classes, records.domains, records.hierarchies, Publication(tree.k), crowd=crowd)
-    counts = persons_in(made.classes, crowd)
+    made = recode_records(records.codes, classes, records.domains, records.hierarchies, Publication(tree.k), unit=unit)
+    counts = persons_in(made.classes, unit)
     assert made.loss["c_avg"] == pytest.approx(sum(counts) / len(counts) / tree.k)
-    partitions = persons_in(classes, crowd)
+    partitions = persons_in(classes, unit)
     assert made.loss["c_avg_partitions"] == pytest.approx(sum(partitions) / len(partitions) / tree.k)

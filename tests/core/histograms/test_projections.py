@@ -8,7 +8,7 @@ import pytest
 
 from core.columns.coding import Packing
 from core.histograms.projections import Bundles, Crowd, Projection, SparseProjection
-from core.privacy.class_tables import unchanged
+from core.units.sensitive_axes import unchanged
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 

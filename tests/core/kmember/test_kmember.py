@@ -21,11 +21,12 @@ from core.kmember.partition import Effort, Members, record_digests
 from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
-from core.persons.crowd import Crowd
+from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
 from core.recoding.prices import MOST_IN_TABLE, Labels, label_prices
+from core.units.rows import EVERY_RECORD, RowPersons
 from tests.laws import tried
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Table
@@ -51,7 +52,7 @@ def members_of(table: Table, ways: tuple[str | None, ...], k: int, people: NDArr
     for domain, numerical in zip(table.domains, table.numerical, strict=True):
         numbers = np.array(domain.values.to_pylist(), np.float64) if numerical else None
         axes.append(Axis(domain.qid, np.arange(domain.size), numbers, domain.nulls > 0))
-    return Members(table.codes, axes, labels_of(table, ways), k, Crowd(people))
+    return Members(table.codes, axes, labels_of(table, ways), k, EVERY_RECORD if people is None else RowPersons.of_records(people))
 
 
 def in_order(table: Table) -> list[int]:
@@ -95,7 +96,7 @@ def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     members = members_of(table, ways, k)
     told = told_of(members.labels, members.axes)
     ones = np.ones(len(table.rows), np.int64)
-    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(k), "ncp", told=told).of_rows()
+    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", told=told).of_rows()
     effort = Effort(1_000, 3, passes)
     classes, _ = members.clustered(effort) if anew else members.bettered(cut, effort)
     assert published(table, ways, classes) <= published(table, ways, cut)

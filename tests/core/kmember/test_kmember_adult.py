@@ -11,6 +11,7 @@ from benchmarks.kmember.__main__ import bound, clustered, losses
 from benchmarks.mondrian import Table, asked, tables
 from core.mondrian.partition import Partition, Rules, partition
 from core.mondrian.ranks import ranks_of
+from core.privacy.promise import Promise
 from core.recoding.members import members
 from tests.places import ADULT
 
@@ -45,7 +46,7 @@ def test_sets_hold_less(table: Table) -> None:
 @pytest.mark.parametrize("k", [5, 10, 25, 50, 100])
 def test_a_quarter_less_is_lost_than_by_cuts_for_what_classes_hold(table: Table, k: int) -> None:
     found, axes = lost(table, k)[0], table.cutting.axes
-    plain = partition(ranks_of(table.codes, axes), table.ones, axes, Rules(k), "ncp")
+    plain = partition(ranks_of(table.codes, axes), table.ones, axes, Rules(Promise(k)), "ncp")
     assert found <= 0.75 * losses(table, plain, k)[0]
     # Priced by labels, in an order that is learnt, cuts come nearer, the more so the larger classes are.
     assert found <= 0.97 * losses(table, asked(table, k, score="ncp").cutting.cut(table.codes, table.ones), k)[0]

@@ -14,7 +14,7 @@ from core.histograms.cells import packing_of
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, HistogramCounter
 from core.lattice.search import Found, Search
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tests.oracles.hierarchies import built
 from tests.places import ADULT
 
@@ -41,7 +41,7 @@ def adult() -> tuple[Histogram, list]:
 
 def found(adult: tuple[Histogram, list], k: int, percent: int, objective: str) -> Found:
     histogram, hierarchies = adult
-    result = Search(histogram, hierarchies, KAnonymity(k), histogram.records * percent // 100, objective).run()
+    result = Search(histogram, hierarchies, Promise(k), histogram.records * percent // 100, objective).run()
     assert result is not None
     return result
 

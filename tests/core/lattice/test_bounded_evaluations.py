@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from schemas.errors.signals import SpentError
 from tests.laws import tried
 from tests.oracles.hierarchies import built
@@ -47,16 +48,16 @@ def evaluations(draw: st.DrawFn, objective: str, effort: int = UNLIMITED) -> Eva
     example = draw(examples() | crowded())
     *hierarchies, last = example.hierarchies
     k, most = draw(st.integers(1, 10)), floor(draw(st.fractions(0, 1, max_denominator=20)) * len(example.rows))
-    model: PrivacyModel = KAnonymity(k)
+    promise = Promise(k)
     secret = [example.domains[-1]] if hierarchies and draw(st.booleans()) else []
     if secret:
         last = unchanged(secret[0])
-        model = AllOf((model, draw(models(secret[0].qid))))
+        promise = Promise(k, (draw(models(secret[0].qid)),))
     axes = (*hierarchies, last)
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
     qids = len(axes) - len(secret)
     prices = prices_of(objective, axes[:qids], example.domains[:qids], len(secret))
-    return Evaluations(histogram, axes, model, most, objective, effort, 100, secret, prices)
+    return Evaluations(histogram, axes, promise, most, objective, effort, 100, secret, prices)
 
 
 def region(draw: st.DrawFn, nodes: Evaluations) -> tuple[Steps, Steps]:
@@ -139,7 +140,7 @@ def table(rows: Sequence[Row]) -> Example:
     return Example(list(rows), domains, tuple(built({"widths": [100]}, domain) for domain in domains))
 
 
-def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: str) -> Evaluations:
+def with_secret(rows: Sequence[Row], model: Promise, most: int, objective: str) -> Evaluations:
     example = table(rows)
     axes = (*example.hierarchies[:-1], unchanged(example.domains[-1]))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
@@ -148,14 +149,14 @@ def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: 
 
 @pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
 def test_a_large_class_that_is_suppressed_is_within_the_bound(objective: str, value: int) -> None:
-    model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
+    model = Promise(2, (DistinctDiversity("qid 1", 2),))
     nodes = with_secret([(0, 7)] * 6 + [(1, 7), (1, 7), (1, 8), (1, 8)], model, 6, objective)
     assert nodes.see(nodes.bottom).value == value
     assert nodes.bound(nodes.bottom, nodes.bottom) <= value
 
 
 def test_a_coarser_node_that_suppresses_too_many_cuts_no_finer_one_where_the_model_is_not_monotone() -> None:
-    nodes = with_secret([(0, 7), (0, 8)] + [(1, 7)] * 10, AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2))), 10, "dm_star")
+    nodes = with_secret([(0, 7), (0, 8)] + [(1, 7)] * 10, Promise(2, (EntropyDiversity("qid 1", 2),)), 10, "dm_star")
     assert (nodes.see(nodes.bottom).loss.suppressed, nodes.see(nodes.top).loss.suppressed) == (10, 12)
     assert nodes.passes(nodes.top)
     assert nodes.best is not None
@@ -166,7 +167,7 @@ def test_a_tie_is_beaten_only_where_no_node_of_the_region_is_more_precise() -> N
     rows = [(0, 5), (1, 5), (2, 6), (3, 6)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     example = Example(rows, domains, (built({"widths": [2, 100]}, domains[0]), built({"widths": [100]}, domains[1])))
-    nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, KAnonymity(2), 0, "dm_star", UNLIMITED)
+    nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
     # (1, 0) publishes the same classes as (1, 1) and is more precise; (0, 0) and (0, 1) fail, with a bound as high as that value.
     nodes.see((1, 1))
     assert nodes.bound((0, 0), (1, 1)) == nodes.bound((0, 1), (1, 1)) == nodes.value

@@ -15,8 +15,9 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
 from core.losses.losses import Loss
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank
@@ -38,7 +39,7 @@ def searched(
 ) -> Found | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
     most, prices = floor(limit * len(example.rows)), prices_of(objective, example.hierarchies, example.domains)
-    return Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, effort, cells, prices=prices).run()
+    return Branching(histogram, example.hierarchies, Promise(k), most, objective, effort, cells, prices=prices).run()
 
 
 def value(loss: Losses | Loss, objective: str) -> float:
@@ -200,8 +201,8 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
     with patch("core.lattice.bounded_evaluations.MOST_READ_AGAIN", 0 if large else 1 << 18):
-        found = Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, UNLIMITED, prices=prices).run()
-    same(found, Search(histogram, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run())
+        found = Branching(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
+    same(found, Search(histogram, example.hierarchies, Promise(k), most, objective, prices=prices).run())
 
 
 @given(st.data(), OBJECTIVES | FURTHER)
@@ -213,7 +214,7 @@ def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(
     secret = example.domains[-1]
     axes = (*hierarchies, unchanged(secret))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
-    model = AllOf((KAnonymity(data.draw(st.integers(1, 4))), data.draw(models(secret.qid))))
+    model = Promise(data.draw(st.integers(1, 4)), (data.draw(models(secret.qid)),))
     most = floor(data.draw(LIMITS) * len(example.rows))
     prices = prices_of(objective, hierarchies, example.domains[:-1], 1)
     found = Branching(histogram, axes, model, most, objective, UNLIMITED, 100, [secret], prices).run()
@@ -242,7 +243,7 @@ def test_a_lattice_of_10_to_the_24_nodes_is_searched_to_the_end() -> None:
     rows = [(number,) * 40 for number in range(32)]
     domains = tuple(observed(f"qid {place}", list(range(32)), pa.int64()) for place in range(40))
     example = Example(rows, domains, tuple(built({"widths": [4, 8]}, domain) for domain in domains))
-    found = Branching(example.histogram((0,) * 40), example.hierarchies, KAnonymity(4), 0, effort=2_000).run()
+    found = Branching(example.histogram((0,) * 40), example.hierarchies, Promise(4), 0, effort=2_000).run()
     assert found is not None
     assert found.nodes == 4**40
     assert found.node == (1,) * 40

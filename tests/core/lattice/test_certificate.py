@@ -16,7 +16,7 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.map import BARRED
 from core.lattice.search import Found, Search
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
@@ -45,9 +45,7 @@ def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, obj
         return [len(class_sizes(example.rows, example.ladders, node)) > most and data.draw(st.booleans()) for node in nodes]
 
     first = data.draw(st.sampled_from(fitting))
-    examination = Examination(
-        example.hierarchies, KAnonymity(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
-    )
+    examination = Examination(example.hierarchies, Promise(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots)
     found = examination.run(example.histogram(first), count, crowded)
     assert len(asked) + 1 <= most_roots
     assert len({first, *asked}) == len(asked) + 1
@@ -93,7 +91,7 @@ def test_with_more_roots_no_less_is_known_and_no_node_is_rolled_up_twice(
     known: list[tuple[int, int]] = []
     for most_roots in (1, 2, 4, 8, 1000):
         examination = Examination(
-            example.hierarchies, KAnonymity(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
+            example.hierarchies, Promise(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
         )
         found = examination.run(
             example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes)
@@ -112,7 +110,7 @@ def test_where_every_node_fits_the_optimum_is_always_certified(
 ) -> None:
     first = data.draw(st.sampled_from(list(all_nodes(example.ladders))))
     examination = Examination(
-        example.hierarchies, KAnonymity(k), len(example.rows), k, floor(limit * len(example.rows)), objective, 1 << 40, 30
+        example.hierarchies, Promise(k), len(example.rows), k, floor(limit * len(example.rows)), objective, 1 << 40, 30
     )
     found = examination.run(example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes))
     best = best_node(example.rows, example.ladders, k, limit, objective)
@@ -127,7 +125,7 @@ def test_where_every_passing_node_fits_the_optimum_is_always_certified(
 ) -> None:
     most_cells = max(len(example.rows) // k, 1)
     fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]
-    examination = Examination(example.hierarchies, KAnonymity(k), len(example.rows), k, 0, objective, most_cells, 30, 1000)
+    examination = Examination(example.hierarchies, Promise(k), len(example.rows), k, 0, objective, most_cells, 30, 1000)
     found = examination.run(
         example.histogram(data.draw(st.sampled_from(fitting))),
         lambda roots: map(example.histogram, roots),
@@ -146,7 +144,7 @@ def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     hidden = [replace(hierarchy, least=level) for hierarchy, level in zip(example.hierarchies, least, strict=True)]
     first = data.draw(st.sampled_from(list(all_nodes(example.ladders, least))))
     most_suppressed = floor(limit * len(example.rows))
-    examination = Examination(hidden, KAnonymity(k), len(example.rows), k, most_suppressed, objective, 1 << 40, 30, most_roots)
+    examination = Examination(hidden, Promise(k), len(example.rows), k, most_suppressed, objective, 1 << 40, 30, most_roots)
     asked: list[Node] = []
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
@@ -166,10 +164,10 @@ def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     assert found.unexamined or found.node == best
     mine = value(example, found.node, k, objective)
     assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined
-    branched = Branching(example.histogram(least), hidden, KAnonymity(k), most_suppressed, objective, 1 << 40).run()
+    branched = Branching(example.histogram(least), hidden, Promise(k), most_suppressed, objective, 1 << 40).run()
     assert branched is not None
     assert (branched.node, branched.nodes, branched.unexamined) == (best, len(allowed), 0)
-    searched = Search(example.histogram(least), hidden, KAnonymity(k), most_suppressed, objective, 1 << 40).run()
+    searched = Search(example.histogram(least), hidden, Promise(k), most_suppressed, objective, 1 << 40).run()
     assert searched is not None
     assert (searched.node, searched.nodes, searched.unexamined) == (best, len(allowed), 0)
     assert searched.statuses is not None

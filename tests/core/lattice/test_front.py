@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.lattice.front import SHARES, front_of
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, losses
@@ -28,7 +28,7 @@ def front(example: Example, k: int) -> tuple[list, Search]:
     prices = prices_of("gcp", example.hierarchies, domains)
 
     def search(most: int) -> Search:
-        return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, "gcp", prices=prices)
+        return Search(example.histogram(root), example.hierarchies, Promise(k), most, "gcp", prices=prices)
 
     return front_of(search, len(example.rows), len(root)), search(len(example.rows))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.lattice.branch_and_bound import Branching
 from core.lattice.likely_squares import LikelySquares
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import best_node, losses
@@ -28,7 +28,7 @@ def test_the_optimum_is_found_and_proved_whatever_is_guessed(data: st.DataObject
     asked = iter(range(1 << 30))
     # Half of the guess makes room for what small cells add, which is taken off where it is asked for.
     with patch.object(LikelySquares, "between", lambda *_: guesses[next(asked) % len(guesses)] - 5_000):
-        found = Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, 1 << 40).run()
+        found = Branching(histogram, example.hierarchies, Promise(k), most, objective, 1 << 40).run()
     best = best_node(example.rows, example.ladders, k, limit, objective)
     assert (found and found.node) == best
     assert found is None or (found.unexamined, found.gap) == (0, 0)

@@ -21,8 +21,9 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices, prices_of
 from core.lattice.search import Found, Search
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
+from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
+from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
@@ -41,7 +42,7 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
 
 def searched(example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...], **options: Any) -> Found | None:
     most = floor(limit * len(example.rows))
-    return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, objective, **options).run()
+    return Search(example.histogram(root), example.hierarchies, Promise(k), most, objective, **options).run()
 
 
 def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...]) -> None:
@@ -95,7 +96,7 @@ def test_any_objective_finds_the_best_of_all_nodes_that_suppress_no_more_than_al
     *axes, last = example.hierarchies
     secret = secret and len(axes) > 0
     sensitive = [example.domains[-1]] if secret else []
-    model = AllOf((KAnonymity(min(k, 4)), data.draw(models(sensitive[0].qid)))) if secret else KAnonymity(k)
+    model = Promise(min(k, 4), (data.draw(models(sensitive[0].qid)),)) if secret else Promise(k)
     hierarchies = (*axes, unchanged(example.domains[-1]) if secret else last)
     root = Example(example.rows, example.domains, hierarchies).histogram((0,) * len(hierarchies))
     qids, most = len(hierarchies) - secret, floor(limit * len(example.rows))
@@ -115,7 +116,7 @@ def test_nodes_that_may_not_be_published_are_never_counted_as_unexamined(data: s
     least = data.draw(nodes_of(example))
     root = tuple(data.draw(st.integers(first, hierarchy.top)) for first, hierarchy in zip(least, example.hierarchies, strict=True))
     hidden = [replace(hierarchy, least=level) for hierarchy, level in zip(example.hierarchies, least, strict=True)]
-    found = Search(example.histogram(root), hidden, KAnonymity(k), floor(limit * len(example.rows)), objective).run()
+    found = Search(example.histogram(root), hidden, Promise(k), floor(limit * len(example.rows)), objective).run()
     if found is not None:
         above = set(all_nodes(example.ladders, root))
         outside = passing_nodes(example.rows, example.ladders, k, limit, least) - above
@@ -127,7 +128,7 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
     rows = [(0, 7), (0, 8)] + [(1, 7)] * 10
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
-    model = AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2)))
+    model = Promise(2, (EntropyDiversity("qid 1", 2),))
     found = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 10, sensitive=[domains[1]]).run()
     assert found is not None
     assert (found.node, found.loss.suppressed) == ((0, 0), 10)
@@ -138,7 +139,7 @@ def test_a_node_is_found_though_finer_ones_publish_larger_classes_on_average_tha
     rows = [(-4096, 7)] * 30 + [(4096, 7)] * 5 + [(4096, 8)] * 5 + [(0, 7), (7, 8)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     axes = (built({"widths": [1, 2, 4, 8, 16, 32, 64]}, domains[0]), unchanged(domains[1]))
-    model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
+    model = Promise(2, (DistinctDiversity("qid 1", 2),))
     search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 32, "c_avg", sensitive=[domains[1]])
     found = search.run()
     assert found is not None
@@ -209,7 +210,7 @@ def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(d
     first, most = example.histogram((0,) * len(example.hierarchies)), len(example.rows)
     prices = prices_of(objective, example.hierarchies, example.domains)
     search = Branching if branch else Search
-    found = search(first, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run()
+    found = search(first, example.hierarchies, Promise(k), most, objective, prices=prices).run()
     assert found is not None
     assert found.loss.suppressed < len(example.rows)
 
@@ -264,7 +265,7 @@ def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_
     rows = [(place, place if number else 1 - place) for place in range(2) for number in range(10)] + [(2, 0), (2, 0), (2, 1), (2, 1)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
-    model = AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2)))
+    model = Promise(2, (EntropyDiversity("qid 1", 2),))
     search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 3, "dm_all", sensitive=[domains[1]])
     found = search.run()
     assert found is not None

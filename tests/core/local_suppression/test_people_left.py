@@ -18,12 +18,14 @@ from core.local_suppression.local_transformation import Leveller, anonymise_agai
 from core.local_suppression.losses import costs_of
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Rest, Whose
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.local_suppression.rest import Rest
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
+from core.units.members import Whose
+from core.units.sensitive_axes import unchanged
 from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.local_suppression.test_stars import MODELS, slow
-from tests.core.persons.tables_of_people import People
+from tests.core.units.tables_of_people import People
 from tests.laws import tried
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built
@@ -71,8 +73,7 @@ def made_with_people(asked: PeopleCase) -> Made:
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
     root = whole.histogram((0,) * len(whole.domains))
-    visits = People(whole, asked.people).visits_to(root)
-    whose = Whose.of_all(visits, {"x": (root.codes[:, -1].astype(np.int64), domain.size)})
+    whose = Whose.of(People(whole, asked.people).persons_of(root), [root], [domain])
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     first = leveller.at(Rest(root, whose), case.node)
     left = leveller.rest(Rest(root, whose), first)
@@ -84,14 +85,12 @@ def made_with_people(asked: PeopleCase) -> Made:
     return Made(treated, levels, recoding, costs, published(example, recoding))
 
 
-def safe(model: PrivacyModel, members: list[int], asked: PeopleCase) -> bool:
+def safe(model: Promise | PrivacyModel, members: list[int], asked: PeopleCase) -> bool:
     """The model by its definition, person by person."""
     people, values = asked.people, asked.case.values
     match model:
-        case AllOf(models):
-            return all(safe(one, members, asked) for one in models)
-        case KAnonymity(k):
-            return len({people[member] for member in members} - {None}) >= k
+        case Promise(k, models):
+            return len({people[member] for member in members} - {None}) >= k and all(safe(one, members, asked) for one in models)
     mine = {(people[member], values[member]) for member in members if people[member] is not None}
     everyone = {pair for pair in zip(people, values, strict=True) if pair[0] is not None}
     if not mine:
@@ -124,7 +123,7 @@ def test_two_rounds_that_publish_one_label_make_no_class_that_is_unsafe() -> Non
     groups = tuple(np.array(level, np.uint32) for level in ([0, 1, 2], [1, 0, 0], [0, 0, 0]))
     labels = (domain.values, pa.array(["0", "1"]), pa.array(["*"]))
     hierarchy = Hierarchy("qid", groups, labels, (None,) * 3, (3, 2, 1))
-    model = AllOf((KAnonymity(2), EntropyDiversity("x", 2.0)))
+    model = Promise(2, (EntropyDiversity("x", 2.0),))
     asked = PeopleCase(Case(Example(rows, (domain,), (hierarchy,)), values, (0,), model, 1, "drop"), [1, 2, 3, 2])
     assert rows_of(asked) == [("0",), ("0",), None, None]
     others = replace(asked, people=[1, 2, 3, 4])
@@ -158,9 +157,9 @@ def crowded(seed: int) -> PeopleCase:
     hierarchies = tuple(repeated(built({"widths": [2, 4]}, domain)) for domain in domains)
     values = random.integers(0, 1 + int(random.integers(0, 4)), size).tolist()
     whose = [None if person > 30 else int(person) for person in random.geometric(random.choice([0.03, 0.1, 0.3]), size)]
-    k, others = KAnonymity(int(random.integers(1, 5))), [DistinctDiversity("x", 2), EntropyDiversity("x", 1.5), EntropyDiversity("x", 2.0)]
+    k, others = int(random.integers(1, 5)), [DistinctDiversity("x", 2), EntropyDiversity("x", 1.5), EntropyDiversity("x", 2.0)]
     others += [Closeness("x", 0.25), Closeness("x", 0.5), RecursiveDiversity("x", Fraction(2), 2)]
-    model = AllOf((k, others[int(random.integers(len(others)))])) if random.random() < 0.7 else k
+    model = Promise(k, (others[int(random.integers(len(others)))],)) if random.random() < 0.7 else Promise(k)
     node = tuple(int(random.integers(hierarchy.top)) for hierarchy in hierarchies)
     case = Case(
         Example(rows, domains, hierarchies), values, node, model, int(random.integers(4)), str(random.choice(["drop", "mask", "cell"]))

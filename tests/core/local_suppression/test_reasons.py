@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, KAnonymity, fewest_allowed
+from core.privacy.models import Closeness, DistinctDiversity
+from core.privacy.promise import Promise
 from tests.core.local_suppression.test_people_left import PeopleCase, crowded, made_with_people, people_cases
 from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, level_of, made_of
 from tests.laws import tried
 from tests.oracles import lattice
 
 ASKED = st.builds(
-    lambda k, other: AllOf((KAnonymity(k), other)),
+    lambda k, other: Promise(k, (other,)),
     st.integers(1, 4),
     st.builds(DistinctDiversity, st.just("x"), st.integers(1, 3)) | st.builds(Closeness, st.just("x"), st.sampled_from([0.1, 0.25, 0.5])),
 )
@@ -26,7 +27,7 @@ ASKED = st.builds(
 
 def reasons(made: Made, case: Case, people: Sequence[Any]) -> list[str | None]:
     """What each record lacks, counted record by record; None for those that are not suppressed, and ``pool`` where stars decide."""
-    k, ladders = fewest_allowed(case.model), case.example.ladders
+    k, ladders = case.model.k, case.example.ladders
     parts = [level_of(made, position, case) for position in range(len(people))]
     masked = [node is not None and all(withheld) and index > 0 for node, withheld, index in parts]
     found: list[str | None] = ["k" if mask else None for mask in masked]

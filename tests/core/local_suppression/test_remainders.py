@@ -22,9 +22,10 @@ from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import read_stages, recode_parts, stages_table
 from core.local_suppression.remainders import Treated, treat
 from core.local_suppression.rest import Level, Rest
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
+from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
+from core.units.sensitive_axes import unchanged
 from tests.core.local_suppression.test_stars import combined, slow
 from tests.laws import tried
 from tests.oracles import lattice
@@ -32,8 +33,8 @@ from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, examples, nodes_of, observed
 
 VALUES = 4
-MODELS = st.builds(KAnonymity, st.integers(1, 6)) | st.builds(
-    lambda k, other: AllOf((KAnonymity(k), other)),
+MODELS = st.builds(Promise, st.integers(1, 6)) | st.builds(
+    lambda k, other: Promise(k, (other,)),
     st.integers(1, 4),
     st.builds(DistinctDiversity, st.just("x"), st.integers(1, 3))
     | st.builds(EntropyDiversity, st.just("x"), st.sampled_from([1.5, 2.0]))
@@ -48,13 +49,13 @@ class Case:
     example: Example
     values: list[int]
     node: tuple[int, ...]
-    model: PrivacyModel
+    model: Promise
     rounds: int
     treatment: Treatment
 
 
 @st.composite
-def cases(draw: st.DrawFn, models: st.SearchStrategy[PrivacyModel] = MODELS) -> Case:
+def cases(draw: st.DrawFn, models: st.SearchStrategy[Promise] = MODELS) -> Case:
     example = draw(examples(most_qids=3, most_records=30))
     values = draw(st.lists(st.integers(0, VALUES - 1), min_size=len(example.rows), max_size=len(example.rows)))
     treatment = draw(st.sampled_from(["drop", "mask", "cell", "cell"]))
@@ -94,7 +95,7 @@ def made_of(case: Case) -> Made:
 
 def found_in(rest: Any, leveller: Leveller) -> Any:
     most = floor(LIMIT * rest.records)
-    return Search(rest.cells, leveller.axes, leveller.few, most, sensitive=leveller.sensitive, visits=rest.visits).run()
+    return Search(rest.cells, leveller.axes, leveller.promise.of_size, most, sensitive=leveller.sensitive, persons=rest.persons).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:
@@ -127,7 +128,7 @@ def as_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def slow_of(table: Any, model: PrivacyModel) -> Any:
+def slow_of(table: Any, model: Promise | PrivacyModel) -> Any:
     """The oracle's model measures from a whole in which every value occurs once more; here the whole is the records."""
     values = [value for _, value in table]
     whole = Counter(values)
@@ -137,8 +138,8 @@ def slow_of(table: Any, model: PrivacyModel) -> Any:
             case Closeness(_, t):
                 mine = Counter(values[member] for member in members)
                 return sum(abs(mine[one] / len(members) - whole[one] / whole.total()) for one in whole) / 2 <= t + 1e-9
-            case AllOf(models):
-                return all(slow_of(table, one)(members) for one in models)
+            case Promise(k, models):
+                return len(members) >= k and all(slow_of(table, one)(members) for one in models)
         return slow(table, model)(members)
 
     return safe
@@ -251,15 +252,15 @@ def test_rounds_publish_what_the_node_of_all_fails_at_levels_of_its_own() -> Non
     rows = [(value, 0) for value in range(8)] * 3 + [(8, value) for value in range(8)]
     domains = tuple(observed(f"qid {qid}", [row[qid] for row in rows], pa.int64()) for qid in range(2))
     example = Example(rows, domains, tuple(built({"widths": [1, 4]}, domain) for domain in domains))
-    none = made_of(Case(example, [0] * len(rows), (0, 0), KAnonymity(3), 0, "drop"))
-    once = made_of(Case(example, [0] * len(rows), (0, 0), KAnonymity(3), 1, "drop"))
+    none = made_of(Case(example, [0] * len(rows), (0, 0), Promise(3), 0, "drop"))
+    once = made_of(Case(example, [0] * len(rows), (0, 0), Promise(3), 1, "drop"))
     assert (none.costs.suppressed, once.costs.suppressed) == (8, 0)
     assert [level.node for level in once.levels] == [(0, 0), (0, 1)]
     assert Counter(once.rows)["8", "[0 - 3]"] == 4
 
 
-def test_a_mask_without_a_second_value_takes_the_class_that_loses_least() -> None:
-    model = AllOf((KAnonymity(2), DistinctDiversity("x", 2)))
+def test_a_mask_that_lacks_units_takes_the_class_that_loses_least() -> None:
+    model = Promise(7)
     left = combined([((number,), 0) for number in range(5)])
     rich = combined([((0,), 0), ((0,), 1), ((1,), 0), ((1,), 1), ((1,), 1)])
     lenders = [Lenders(rich, np.array([0, 1]), np.array([1.0, 0.1]))]
@@ -267,4 +268,4 @@ def test_a_mask_without_a_second_value_takes_the_class_that_loses_least() -> Non
     assert given_back is not None
     assert given_back[0].tolist() == [False, True]
     assert give_back(combined([((0,), 0)]), lenders, model) is None
-    assert give_back(left, [Lenders(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], model) is None
+    assert give_back(left, [Lenders(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], Promise(9)) is None

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.local_suppression.combinations import Combinations
+from core.local_suppression.combinations import RareCombinations
 from core.local_suppression.stars import Stars, fewest_stars
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
 from tests.laws import tried
 from tests.oracles import suppression
 from tests.oracles.suppression import Row, Safe
@@ -36,7 +38,7 @@ def rows_of(table: Table) -> list[Row]:
     return [row for row, _ in table]
 
 
-def combined(table: Table) -> Combinations:
+def combined(table: Table) -> RareCombinations:
     """The table as combinations; later QIDs lose less by a star."""
     rows = sorted(set(rows_of(table)))
     counts, pairs = Counter(rows_of(table)), Counter(table)
@@ -47,10 +49,11 @@ def combined(table: Table) -> Combinations:
         np.bincount([value for _, value in table], minlength=VALUES) + 1,
     )  # fmt: skip
     gains = np.tile(np.linspace(1, 0.5, len(rows[0])), (len(rows), 1))
-    return Combinations(np.array(rows, np.uint16), np.array([counts[row] for row in rows]), {"x": spread}, gains)
+    records = np.array([counts[row] for row in rows])
+    return RareCombinations(np.array(rows, np.uint16), ClassTable(records, records, {"x": spread}), gains, None, np.arange(len(rows)))
 
 
-def starred(table: Table, model: PrivacyModel) -> tuple[suppression.Stars, Stars]:
+def starred(table: Table, model: Promise) -> tuple[suppression.Stars, Stars]:
     found = fewest_stars(combined(table), model)
     rows = sorted(set(rows_of(table)))
     chosen = {
@@ -59,7 +62,7 @@ def starred(table: Table, model: PrivacyModel) -> tuple[suppression.Stars, Stars
     return chosen, found
 
 
-def slow(table: Table, model: PrivacyModel) -> Safe:
+def slow(table: Table, model: Promise | PrivacyModel) -> Safe:
     """The model by its definition, record by record."""
     values = [value for _, value in table]
     whole = Counter(values) + Counter(range(VALUES))
@@ -67,8 +70,6 @@ def slow(table: Table, model: PrivacyModel) -> Safe:
     def safe(members: list[int]) -> bool:
         falling = sorted(Counter(values[member] for member in members).values(), reverse=True)
         match model:
-            case KAnonymity(k):
-                return len(members) >= k
             case DistinctDiversity(_, least):
                 return len(falling) >= least
             case EntropyDiversity(_, least):
@@ -78,22 +79,22 @@ def slow(table: Table, model: PrivacyModel) -> Safe:
             case Closeness(_, t):
                 mine = Counter(values[member] for member in members)
                 return sum(abs(mine[one] / len(members) - whole[one] / whole.total()) for one in whole) / 2 <= t + 1e-9
-            case AllOf(models):
-                return all(slow(table, one)(members) for one in models)
+            case Promise(k, models):
+                return len(members) >= k and all(slow(table, one)(members) for one in models)
         raise TypeError(model)
 
     return safe
 
 
-def slow_among(table: Table, model: PrivacyModel, places: list[int]) -> Safe:
+def slow_among(table: Table, model: Promise | PrivacyModel, places: list[int]) -> Safe:
     """The same of some records, by their number among these."""
     safe = slow(table, model)
     return lambda members: safe([places[member] for member in members])
 
 
-KS = st.builds(KAnonymity, st.integers(1, 6))
+KS = st.builds(Promise, st.integers(1, 6))
 MODELS = KS | st.builds(
-    lambda k, other: AllOf((KAnonymity(k), other)),
+    lambda k, other: Promise(k, (other,)),
     st.integers(1, 4),
     st.builds(DistinctDiversity, st.just("x"), st.integers(1, 3))
     | st.builds(EntropyDiversity, st.just("x"), st.sampled_from([1.5, 2.0]))
@@ -104,7 +105,7 @@ MODELS = KS | st.builds(
 
 @given(tables(), MODELS)
 @tried(120)
-def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(table: Table, model: PrivacyModel) -> None:
+def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(table: Table, model: Promise) -> None:
     stars, _ = starred(table, model)
     safe = slow(table, model)
     assert all(safe(members) for members in suppression.classes_of(rows_of(table), stars).values())
@@ -114,7 +115,7 @@ def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(tab
 
 @given(tables(), MODELS, st.sampled_from([1, 7, 1 << 24]))
 @tried(80)
-def test_records_with_more_stars_or_none_have_no_safe_pool_of_fewer_among_themselves(table: Table, model: PrivacyModel, held: int) -> None:
+def test_records_with_more_stars_or_none_have_no_safe_pool_of_fewer_among_themselves(table: Table, model: Promise, held: int) -> None:
     with patch("core.local_suppression.stars.MOST_NUMBERS", held):
         stars, _ = starred(table, model)
     for size in range(len(table[0][0]) + 1):
@@ -133,7 +134,7 @@ def test_pools_are_taken_as_by_a_greedy_choice_of_one_after_the_other(table: Tab
     sets = [frozenset(one) for size in range(5) for one in combinations(varied(table), size)]
     gains = np.linspace(1, 0.5, len(table[0][0]))
     order = sorted(sets, key=lambda one: (len(one), sum(gains[qid] for qid in sorted(one)), [-qid for qid in sorted(one, reverse=True)]))
-    model = KAnonymity(k)
+    model = Promise(k)
     rows = rows_of(table)
     stars, _ = starred(table, model)
     greedy = suppression.greedy(rows, slow(table, model), order)
@@ -149,7 +150,7 @@ def tiny() -> list[tuple[int, int, int]]:
     for number in range(50):
         different = np.unique(random.integers(0, 3, (4, 3) if number % 2 else (5, 2)), axis=0)
         rows = [tuple(row) for row in different.tolist() for _ in range(random.integers(1, 4))]
-        model = KAnonymity(int(random.integers(3, 6)))
+        model = Promise(int(random.integers(3, 6)))
         table = [(row, 0) for row in rows]
         stars, stated = starred(table, model)
         assert stated.least is not None
@@ -169,7 +170,7 @@ def test_the_optimum_is_reached_on_most_tiny_tables_and_missed_by_little(tiny: l
 
 
 @given(tables(30, 4), MODELS)
-def test_where_not_all_sets_are_tried_classes_are_safe_all_the_same_and_no_bound_is_told(table: Table, model: PrivacyModel) -> None:
+def test_where_not_all_sets_are_tried_classes_are_safe_all_the_same_and_no_bound_is_told(table: Table, model: Promise) -> None:
     with patch("core.local_suppression.stars.MOST_SETS", 4):
         stars, found = starred(table, model)
     assert all(slow(table, model)(members) for members in suppression.classes_of(rows_of(table), stars).values())
@@ -178,14 +179,14 @@ def test_where_not_all_sets_are_tried_classes_are_safe_all_the_same_and_no_bound
 
 @given(tables(), st.integers(1, 6))
 def test_fewer_than_k_records_are_left_out(table: Table, k: int) -> None:
-    stars, _ = starred(table, KAnonymity(k))
+    stars, _ = starred(table, Promise(k))
     assert sum(row not in stars for row, _ in table) < k
 
 
 def test_a_tie_leaves_the_more_important_column_alone() -> None:
     table: Table = [((0, 0), 0), ((0, 1), 0), ((1, 2), 0), ((2, 2), 0)]
-    stars, found = starred(table, KAnonymity(2))
+    stars, found = starred(table, Promise(2))
     assert stars == {(0, 0): {1}, (0, 1): {1}, (1, 2): {0}, (2, 2): {0}}
     assert found.least == 4
-    either, _ = starred([((0, 0), 0), ((0, 1), 0), ((1, 0), 0)], KAnonymity(2))
+    either, _ = starred([((0, 0), 0), ((0, 1), 0), ((1, 0), 0)], Promise(2))
     assert either == {(0, 0): {1}, (0, 1): {1}}

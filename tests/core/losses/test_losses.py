@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Domain
 from core.losses.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import losses
 from tests.oracles.tables import examples, nodes_of
@@ -27,7 +27,7 @@ K = st.integers(1, 40)
 
 def loss(counts: list[int], k: int) -> Any:
     array = np.array(counts, np.int64)
-    return loss_of(array, KAnonymity(k).fails(array))
+    return loss_of(array, Promise(k).fails(array))
 
 
 def test_losses_of_a_worked_example() -> None:

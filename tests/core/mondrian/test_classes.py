@@ -10,20 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.classes import closed, cut_and_publish, of_people, whole_keeps
+from core.mondrian.classes import RowTable, cut_and_publish, of_people, whole_keeps
 from core.mondrian.partition import Rules
-from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Cutting
-from core.privacy.models import (
-    AllOf,
-    Closeness,
-    DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
-    PrivacyModel,
-    RecursiveDiversity,
-    Spread,
-)
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
+from core.units.rows import RowPersons
 from tests.core.mondrian.test_replay import cutting_of
 from tests.laws import tried
 from tests.oracles.persons import values_of
@@ -40,26 +32,25 @@ RECORD = st.tuples(
 )
 
 
-def prepared(
-    records: list[tuple[int | None, int, str, int]], model: PrivacyModel, refused: str = "stop"
-) -> tuple[Cutting, np.ndarray, RowPeople]:
+def prepared(records: list[tuple[int | None, int, str, int]], model: PrivacyModel, refused: str = "stop") -> tuple[Cutting, RowTable]:
     cutting, codes = cutting_of([record[1:3] for record in records], 2)
-    whose = RowPeople.of_records(np.array([-1 if record[0] is None else record[0] for record in records], np.int32))
+    whose = RowPersons.of_records(np.array([-1 if record[0] is None else record[0] for record in records], np.int32))
     rows = np.column_stack([codes, np.array([record[3] for record in records], codes.dtype)])
-    rules = Rules(2, AllOf((KAnonymity(2), model)), ("s",), (np.bincount([record[3] for record in records], minlength=3),), refused=refused)
+    rules = Rules(Promise(2, (model,)), ("s",), (np.bincount([record[3] for record in records], minlength=3),), refused=refused)
     # By hierarchy both, so that leaves far from one another publish the same group.
     coarse = replace(cutting, rules=rules, ways=("hierarchy", "hierarchy"))
-    return of_people(coarse, rows, whose), rows, whose
+    table = RowTable.of(rows, np.ones(len(rows), np.int64), whose)
+    return of_people(coarse, table), table
 
 
 @pytest.mark.slow
 @given(st.lists(RECORD, min_size=4, max_size=60), st.sampled_from(MODELS))
 @tried(150)
 def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[int | None, int, str, int]], model: PrivacyModel) -> None:
-    cutting, rows, whose = prepared(records, model)
-    if not whole_keeps(cutting, rows, whose):
+    cutting, rows = prepared(records, model)
+    if not whole_keeps(cutting, rows):
         return
-    made, published = cut_and_publish(cutting, rows, np.ones(len(rows), np.int64), whose)
+    made, published = cut_and_publish(cutting, rows)
     classes = published.numbers[made.of_rows()].tolist()
     everybody = [record[0] for record in records]
     whole = values_of(everybody, [0] * len(records), [record[3] for record in records])[0]
@@ -75,9 +66,8 @@ def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[in
 
 @pytest.mark.parametrize(("model", "kept"), list(zip(MODELS, [True, False, False, False], strict=True)))
 def test_presence_alone_is_kept_by_unions(model: PrivacyModel, kept: bool) -> None:
-    assert closed(AllOf((KAnonymity(3), model))) is kept
-    assert closed(None)
-    assert closed(KAnonymity(3))
+    assert Promise(3, (model,)).closed is kept
+    assert Promise(3).closed
 
 
 @pytest.mark.slow
@@ -86,9 +76,8 @@ def test_leaves_that_fail_together_are_merged_with_their_neighbours() -> None:
     first = [*((person, 0, "red", 1) for person in (8, 9)), *((person, 1, "red", 0) for person in range(4))]
     second = [*((person, 2, "red", 0) for person in range(4, 8)), *((person, 3, "red", 1) for person in (8, 9))]
     third = [*((person, 20, "blue", 1) for person in range(10, 14)), *((person, 21, "blue", 0) for person in (14, 15))]
-    cutting, rows, whose = prepared([*first, *second, *third], EntropyDiversity("s", 1.8), "next")
-    assert whole_keeps(cutting, rows, whose)
-    weights = np.ones(len(rows), np.int64)
-    assert cutting.cut(rows, weights, whose).classes == 3
-    made, published = cut_and_publish(cutting, rows, weights, whose)
+    cutting, rows = prepared([*first, *second, *third], EntropyDiversity("s", 1.8), "next")
+    assert whole_keeps(cutting, rows)
+    assert cutting.cut(rows.codes, rows.weights, rows.unit).classes == 3
+    made, published = cut_and_publish(cutting, rows)
     assert (made.classes, published.sizes.tolist()) == (1, [18])

@@ -18,6 +18,7 @@ from core.mondrian.fragments import LEAF, Group, Tree, merge_thin, multidimensio
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.sampling import sampled
+from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples
 
@@ -26,7 +27,7 @@ def cutting_of(example: Example, k: int) -> Cutting:
     qid = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [2]}})
     pairs = list(zip(example.domains, example.hierarchies, strict=True))
     axes = tuple(axis_of(qid, domain, hierarchy, folder=None) for domain, hierarchy in pairs)  # type: ignore[arg-type]
-    return Cutting(axes, example.domains, example.hierarchies, Rules(k), (None,) * len(pairs))
+    return Cutting(axes, example.domains, example.hierarchies, Rules(Promise(k)), (None,) * len(pairs))
 
 
 def records_of(example: Example) -> np.ndarray:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from core.columns.thread_share import at_most
 from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
-from core.mondrian.people import RowPeople
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
+from core.privacy.promise import Promise
+from core.units.rows import EVERY_RECORD, RowPersons
 from tests.core.mondrian.test_partition import KS, MADE, Table, axes_of, models, tables
 from tests.laws import tried
 from tests.oracles.mondrian import Mondrian
@@ -33,8 +34,8 @@ def crowds(draw: st.DrawFn) -> tuple[Table, Whose]:
     return table, draw(st.lists(person, min_size=len(table[0]), max_size=len(table[0])))
 
 
-def people_of(whose: Whose) -> RowPeople:
-    return RowPeople.of_records(np.array([-1 if person is None else person for person in whose], np.int32))
+def people_of(whose: Whose) -> RowPersons:
+    return RowPersons.of_records(np.array([-1 if person is None else person for person in whose], np.int32))
 
 
 def wholes(sensitive: list[int], whose: Whose) -> np.ndarray:
@@ -43,33 +44,31 @@ def wholes(sensitive: list[int], whose: Whose) -> np.ndarray:
     return np.array([counts[value] for value in range(4)], np.int64)
 
 
-def classes_of(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> list[list[int]]:
-    made = partition_of(table, whose, k, score, mode, model)
+def classes_of(table: Table, whose: Whose, k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...] = ()) -> list[list[int]]:
+    made = partition_of(table, whose, k, score, mode, kept)
     return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]
 
 
-def partition_of(table: Table, whose: Whose | None, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> Partition:
+def partition_of(table: Table, whose: Whose | None, k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...] = ()) -> Partition:
     records, columns, sensitive = table
-    codes = np.array(sensitive, np.int32)[:, None].copy() if model else None
+    codes = np.array(sensitive, np.int32)[:, None].copy() if kept else None
     counted = wholes(sensitive, list(range(len(records))) if whose is None else whose)
-    rules = Rules(k) if model is None else Rules(k, model, ("s",), (counted,), "next")
+    rules = Rules(Promise(k, kept), ("s",), (counted,), "next") if kept else Rules(Promise(k))
     ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
-    people = None if whose is None else people_of(whose)
-    return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, people=people)
+    unit = EVERY_RECORD if whose is None else people_of(whose)
+    return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, unit=unit)
 
 
-def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> Mondrian:
+def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...] = ()) -> Mondrian:
     _, columns, sensitive = table
     whole = wholes(sensitive, whose)
 
     def accepts(node: list[int]) -> bool:
-        if model is None:
-            return True
         mine = [whose[number] for number in node]
         counts = values_of(mine, [0] * len(node), [sensitive[number] for number in node])[0]
         values = np.array(sorted(counts), np.int64)
         spread = Spread(np.zeros(len(values), np.int64), values, np.array([counts[value] for value in values.tolist()], np.int64), whole)
-        return not model.fails(np.array([len(set(mine) - {None})]), {"s": spread})[0]
+        return not any(one.fails(np.array([len(set(mine) - {None})]), {"s": spread})[0] for one in kept)
 
     return Mondrian(columns, k, score, mode, accepts, whose)
 
@@ -89,11 +88,11 @@ def test_classes_are_those_of_a_plain_recursion_that_counts_people(given: tuple[
 @given(crowds(), st.integers(1, 4), MADE, HOW, models())
 @tried(150)
 def test_everybody_counts_once_for_each_value_on_both_sides_of_every_cut(
-    given: tuple[Table, Whose], k: int, score: Score, mode: Mode, model: PrivacyModel
+    given: tuple[Table, Whose], k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...]
 ) -> None:
     table, whose = given
-    oracle = plain(table, whose, k, score, mode, model)
-    found = classes_of(table, whose, k, score, mode, model)
+    oracle = plain(table, whose, k, score, mode, kept)
+    found = classes_of(table, whose, k, score, mode, kept)
     assert found == [sorted(part) for part in oracle.classes(table[0])]
 
 
@@ -112,12 +111,12 @@ THREADS = st.integers(2, 5)
 
 
 @pytest.mark.slow
-@given(crowds(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, st.none() | models(), THREADS)
+@given(crowds(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, st.just(()) | models(), THREADS)
 def test_several_cores_make_the_classes_of_people_that_one_makes_row_by_row(
-    given: tuple[Table, Whose], k: int, score: Score, mode: Mode, model: PrivacyModel | None, threads: int
+    given: tuple[Table, Whose], k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...], threads: int
 ) -> None:
     table, whose = given
-    assert_alike(threads, lambda: partition_of(table, whose, k, score, mode, model))
+    assert_alike(threads, lambda: partition_of(table, whose, k, score, mode, kept))
 
 
 @given(tables(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, THREADS)
@@ -145,7 +144,13 @@ def test_cells_are_partitioned_as_their_records_are(given: tuple[Table, Whose], 
     pairs = [Pairs.of(digests[half::2], rows[half::2]) for half in range(2)]
     weights = np.array([sizes[cell] for cell in cells])
     made = partition(
-        np.array(cells, np.uint16), weights, axes_of(columns), Rules(k), score, mode=mode, people=RowPeople.of_pairs(pairs, len(cells))
+        np.array(cells, np.uint16),
+        weights,
+        axes_of(columns),
+        Rules(Promise(k)),
+        score,
+        mode=mode,
+        unit=RowPersons.of_pairs(pairs, len(cells)),
     ).of_rows()
     found = [made[row] for row in rows]
     parts = Mondrian(columns, k, score, mode, people=whose).classes(records)

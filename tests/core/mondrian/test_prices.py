@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import SHARE, told_of
 from core.mondrian.ranks import Axis
+from core.privacy.promise import Promise
 from core.recoding.prices import Labels
 from tests.oracles import clustering
 from tests.oracles.mondrian import Column, Mondrian
@@ -47,7 +48,7 @@ def test_cuts_save_most_of_what_labels_and_values_cost_together(table: Records, 
 
     plain = Mondrian(columns, k, "ncp", told=label, shares=told.shares.tolist())
     records = [tuple(row) for row in ranks.tolist()]
-    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(k), "ncp", told=told)
+    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(Promise(k)), "ncp", told=told)
     found = sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
     assert found == sorted(sorted(part) for part in plain.classes(records))
     assert set(told.shares.tolist()) <= {0.0, SHARE}

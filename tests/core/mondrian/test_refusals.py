@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
 from core.privacy.refusals import refusal_tells
 from tests.core.mondrian.test_partition import axes_of
 from tests.laws import tried
@@ -33,7 +34,7 @@ def classes(
     records: list[tuple[int, int]], values: list[int], k: int, model: PrivacyModel, refused: Refused, mode: Mode
 ) -> list[list[int]]:
     columns = [Column(range(4), True), Column(range(3), False)]
-    rules = Rules(k, model, ("s",), (np.full(VALUES, 5),), refused)
+    rules = Rules(Promise(k, (model,)), ("s",), (np.full(VALUES, 5),), refused)
     ranks, score = np.array(records, np.uint32), np.array(values, np.int32)[:, None].copy()
     chosen: Score = "representativity"
     made = partition(ranks, np.ones(len(records), np.int64), axes_of(columns), rules, chosen, mode=mode, sensitive=score)
@@ -85,7 +86,7 @@ def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_fo
     """Nine people and eight, whose halves both keep the model: whether they are set apart hangs on what a refusal would have told."""
     records = [(0, 0)] * 9 + [(1, 0)] * 8
     values = [0, 0, 1, 1, 2, 2, 3, 3, 4, 0, 0, 1, 1, 2, 3, 4, 4]
-    rules = Rules(2, model, ("s",), (np.bincount(values),))
+    rules = Rules(Promise(2, (model,)), ("s",), (np.bincount(values),))
     made = partition(
         np.array(records, np.uint32), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules, "ncp",
         sensitive=np.array(values, np.int32)[:, None].copy(),
@@ -95,7 +96,7 @@ def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_fo
 
 @pytest.mark.parametrize(("totals", "sizes", "tells"), [([2, 1, 1, 1], [3, 2], True), ([2, 2, 1], [3, 2], False), ([5, 5], [5, 5], False)])
 def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(totals: list[int], sizes: list[int], tells: bool) -> None:
-    rules = Rules(2, DistinctDiversity("s", 2), ("s",), (np.array(totals),))
+    rules = Rules(Promise(2, (DistinctDiversity("s", 2),)), ("s",), (np.array(totals),))
     scratch = np.zeros((2, len(totals)), np.int64)
     codes = np.arange(len(totals))
     assert refusal_tells(codes, np.array(totals), np.array(sizes), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import Order, axis_of
+from core.mondrian.classes import RowTable
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.replay import leaves_of, places_of, together, tree_of
+from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.laws import tried
 
@@ -42,7 +44,7 @@ def cutting_of(rows: list[tuple[object, ...]], k: int, order: Order = "listed") 
     hierarchies = [build_hierarchy(qid, domain, Path()) for qid, domain in zip(QIDS, domains, strict=True)]
     axes = [axis_of(qid, domain, hierarchy, Path(), order) for qid, domain, hierarchy in zip(QIDS, domains, hierarchies, strict=True)]
     codes = np.array([codes_of(domain, [row[number] for row in rows]) for number, domain in enumerate(domains)], np.uint16).T
-    return Cutting(tuple(axes), tuple(domains), tuple(hierarchies), Rules(k), (None, None)), codes
+    return Cutting(tuple(axes), tuple(domains), tuple(hierarchies), Rules(Promise(k)), (None, None)), codes
 
 
 def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarray]:
@@ -58,7 +60,7 @@ def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarr
 def test_the_tree_of_a_partition_leads_its_rows_to_their_classes(rows: list[tuple[object, ...]], k: int) -> None:
     cutting, codes = cutting_of(rows, k)
     weights = np.ones(len(rows), np.int64)
-    tree, made = tree_of(cutting, codes, weights), cutting.cut(codes, weights)
+    tree, made = tree_of(cutting, RowTable.of(codes, weights)), cutting.cut(codes, weights)
     leaves = leaves_of(tree, codes, places(cutting, cutting))
     assert tree.leaves == made.classes
     assert leaves.tolist() == made.of_rows().tolist()
@@ -71,7 +73,7 @@ def test_equal_rows_of_other_data_come_to_the_class_they_had(
 ) -> None:
     cutting, codes = cutting_of(rows, k, order)
     other, other_codes = cutting_of(others, 1, order)
-    tree = tree_of(cutting, codes, np.ones(len(rows), np.int64))
+    tree = tree_of(cutting, RowTable.of(codes, np.ones(len(rows), np.int64)))
     leaves = dict(zip(rows, leaves_of(tree, codes, places(cutting, cutting, order)).tolist(), strict=True))
     found = leaves_of(tree, other_codes, places(cutting, other, order)).tolist()
     assert all(leaves.get(row, leaf) == leaf for row, leaf in zip(others, found, strict=True))

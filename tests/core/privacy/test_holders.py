@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.holders import Holders, held_by_too_many, with_holders
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.holders import Holders
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.persons import too_many_hold
 
@@ -60,16 +61,15 @@ def table(inside: list[Person], outside: list[Person]) -> tuple[np.ndarray, dict
     return np.array([len(inside)]), {"x": Spread(np.zeros(len(there), np.int64), there, mine[there], whole)}, whole
 
 
-def conditions(model: PrivacyModel) -> list[Holders]:
-    assert isinstance(model, AllOf)
-    return [one for one in model.models if isinstance(one, Holders)]
+def conditions(promise: Promise) -> list[Holders]:
+    return [one for one in promise.models if isinstance(one, Holders)]
 
 
 @given(PERSONS, PERSONS, st.sampled_from(ASKED))
 def test_the_conditions_are_those_that_are_written_down(inside: list[Person], outside: list[Person], asked: dict[str, Any]) -> None:
     outside = [*outside, [0, 1]]
     counts, spreads, whole = table(inside, outside)
-    [condition] = conditions(with_holders(model_of(asked), {"x": whole}, len(inside + outside)))
+    [condition] = conditions(Promise(1, (model_of(asked),)).of_people({"x": whole}, len(inside + outside)))
     assert condition.fails(counts, spreads)[0] == too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked)
 
 
@@ -89,14 +89,14 @@ def test_classes_of_people_with_one_value_each_are_never_refused_by_them(
     inside: list[Person], outside: list[Person], asked: dict[str, Any]
 ) -> None:
     counts, spreads, whole = table(inside, [*outside, [0, 1]])
-    [condition] = conditions(with_holders(model_of(asked), {"x": whole}, len(inside) + len(outside) + 1))
+    [condition] = conditions(Promise(1, (model_of(asked),)).of_people({"x": whole}, len(inside) + len(outside) + 1))
     assert not condition.fails(counts, spreads)[0]
 
 
 @given(OF_ONE, st.sampled_from(ASKED))
 def test_a_table_of_people_with_one_value_each_has_the_model_it_had(inside: list[Person], asked: dict[str, Any]) -> None:
-    model = AllOf((KAnonymity(2), model_of(asked)))
-    assert with_holders(model, {"x": table(inside, [])[2]}, len(inside)) is model
+    promise = Promise(2, (model_of(asked),))
+    assert promise.of_people({"x": table(inside, [])[2]}, len(inside)) is promise
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -104,16 +104,15 @@ def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) 
     """Ten people with two values each, of whom there are ten others with each of the six values alone."""
     inside, others = [[0, 1]] * 10, [[value] for value in range(VALUES)] * 10
     counts, spreads, whole = table(inside, others)
-    model = with_holders(model_of(asked), {"x": whole}, 70)
-    assert model.fails(counts, spreads)[0]
-    assert model_of(asked).fails(counts, spreads)[0] or held_by_too_many(model, counts, spreads) == "x"
+    promise = Promise(1, (model_of(asked),)).of_people({"x": whole}, 70)
+    assert promise.fails(counts, spreads)[0]
+    assert model_of(asked).fails(counts, spreads)[0] or promise.column_held(counts, spreads) == "x"
 
 
 def test_the_largest_share_under_entropy_is_that_of_the_rest_spread_evenly() -> None:
     """Of five values, at l = 2, a share of 0.82946… still has an entropy of ln 2; 829 of 1,000 have, 830 have not."""
     whole = np.array([900, 100, 100, 100, 100, 0])
-    model = with_holders(EntropyDiversity("x", 2.0, NULL), {"x": whole}, 1_000)
-    [condition] = conditions(model)
+    [condition] = conditions(Promise(1, (EntropyDiversity("x", 2.0, NULL),)).of_people({"x": whole}, 1_000))
 
     def fails(held: int) -> bool:
         spread = Spread(np.zeros(2, np.int64), np.array([0, 1]), np.array([held, 1_000]), whole)
@@ -127,9 +126,10 @@ def test_nothing_is_known_of_a_union_by_its_parts() -> None:
     people = [*range(8), *range(8)]
     values = [number % 2 for number in range(8)] + [1 - number % 2 for number in range(8)]
     whole = np.array([8, 8])
-    model = with_holders(DistinctDiversity("x", 2), {"x": whole}, 8)
+    promise = Promise(1, (DistinctDiversity("x", 2),)).of_people({"x": whole}, 8)
     halves = Spread(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([4, 4, 4, 4]), whole)
     assert Counter(zip(people, values, strict=True)).total() == 16
-    assert model.fails(np.array([8, 8]), {"x": halves}).tolist() == [False, False]
-    assert model.fails(np.array([8]), {"x": halves.union(np.array([True, True]))}).tolist() == [True]
-    assert model.relaxed != model
+    assert promise.fails(np.array([8, 8]), {"x": halves}).tolist() == [False, False]
+    assert promise.fails(np.array([8]), {"x": halves.union(np.array([True, True]))}).tolist() == [True]
+    assert promise.relaxed != promise
+    assert not promise.closed

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
 from tests.laws import tried
 
 COUNTS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
@@ -43,8 +44,7 @@ def closeness(distance: str, t: float) -> Closeness:
 
 
 MODELS = (
-    st.builds(KAnonymity, st.integers(1, 8))
-    | st.builds(DistinctDiversity, st.just("x"), st.integers(1, 5))
+    st.builds(DistinctDiversity, st.just("x"), st.integers(1, 5))
     | st.builds(EntropyDiversity, st.just("x"), st.sampled_from([1.0, 1.5, 2.0, 3.0]))
     | st.builds(RecursiveDiversity, st.just("x"), st.fractions(Fraction(1, 4), 4, max_denominator=4), st.integers(1, 4))
     | st.builds(closeness, st.sampled_from(["equal", "ordered", "hierarchical"]), st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
@@ -53,15 +53,15 @@ MODELS = (
 
 @given(COUNTS, st.integers(1, 60))
 def test_exactly_the_classes_below_k_fail(counts: list[int], k: int) -> None:
-    assert KAnonymity(k).fails(np.array(counts, np.int64)).tolist() == [count < k for count in counts]
+    assert Promise(k).fails(np.array(counts, np.int64)).tolist() == [count < k for count in counts]
 
 
 def test_a_class_of_exactly_k_records_is_safe() -> None:
-    assert KAnonymity(5).fails(np.array([4, 5, 6])).tolist() == [True, False, False]
+    assert Promise(5).fails(np.array([4, 5, 6])).tolist() == [True, False, False]
 
 
 def test_no_class_is_no_fault() -> None:
-    assert KAnonymity(5).fails(np.empty(0, np.int64)).tolist() == []
+    assert Promise(5).fails(np.empty(0, np.int64)).tolist() == []
 
 
 @given(TABLES, st.integers(1, 5))
@@ -150,8 +150,12 @@ def test_the_union_of_a_spread_is_the_spread_of_the_union(classes: list[list[int
     assert not found.owners.any()
 
 
-@given(TABLES, MODELS, MODELS)
-def test_all_of_several_models_fail_what_any_of_them_fails(classes: list[list[int]], first: PrivacyModel, second: PrivacyModel) -> None:
+@given(TABLES, st.integers(1, 8), MODELS, MODELS)
+def test_a_promise_fails_what_k_or_any_of_its_models_fails(
+    classes: list[list[int]], k: int, first: PrivacyModel, second: PrivacyModel
+) -> None:
     spread = spread_of(classes)
     either = [one or other for one, other in zip(fails(first, classes, spread), fails(second, classes, spread), strict=True)]
-    assert fails(AllOf((first, second)), classes, spread) == either
+    either = [one or len(values) < k for one, values in zip(either, classes, strict=True)]
+    counts = np.array([len(values) for values in classes], np.int64)
+    assert Promise(k, (first, second)).fails(counts, {"x": spread}).tolist() == either

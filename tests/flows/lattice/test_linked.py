@@ -20,7 +20,7 @@ from schemas.release.report import Report
 from tasks.composition.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, K, columns, job
@@ -71,7 +71,7 @@ def test_a_run_that_shows_whose_records_belong_together_ends_with_three(anonymis
     report = Report.model_validate_json((made.folder / "report.json").read_text())
     assert not report.criteria[0].kept
     assert any("share the set of combinations" in figure for figure in report.criteria[0].figures)
-    assert "no maximum risk is claimed" in Unit.of_release(made.manifest).maximum_risk(12)
+    assert "no maximum risk is claimed" in UnitWording.of_release(made.manifest).maximum_risk(12)
 
 
 def test_without_a_person_every_pseudonym_counts_as_one(anonymise: Anonymise, tmp_path: Path) -> None:

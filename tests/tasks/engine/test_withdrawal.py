@@ -11,7 +11,7 @@ import pytest
 
 from core.lattice.branch_and_bound import Branching
 from core.lattice.search import Search
-from core.privacy.models import KAnonymity
+from core.privacy.promise import Promise
 from schemas.errors.base import SourceError
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import load_job
@@ -58,7 +58,7 @@ def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callab
         event.set()
         still_wanted()
 
-    search = way(example.histogram((0, 0)), example.hierarchies, KAnonymity(2), 4, look=look)
+    search = way(example.histogram((0, 0)), example.hierarchies, Promise(2), 4, look=look)
     with withdrawn_by(event), pytest.raises(WithdrawnError):
         search.run()
     assert looks == [1]

@@ -9,14 +9,16 @@ import pytest
 
 from core.privacy.risk import PRESETS
 from schemas.release.repeats import RepeatedColumn
-from tasks.report.units import Unit
+from tasks.report.units import UnitWording
 from tasks.report.words import losses
 
-RECORDS, PERSONS = Unit(), Unit("person")
-REPEATING = Unit("record", {"id": RepeatedColumn(mean=4.5, most=60, share=1.0), "name": RepeatedColumn(mean=6.0, most=9, share=0.25)})
+RECORDS, PERSONS = UnitWording(), UnitWording("person")
+REPEATING = UnitWording(
+    "record", {"id": RepeatedColumn(mean=4.5, most=60, share=1.0), "name": RepeatedColumn(mean=6.0, most=9, share=0.25)}
+)
 
 
-def said(unit: Unit) -> str:
+def said(unit: UnitWording) -> str:
     told = [
         unit.promise(12),
         unit.lacking(12),
@@ -40,9 +42,9 @@ def test_every_unit_tells_of_the_same_risks_but_for_claims() -> None:
     assert shares == {name: share for name, (_, share, _) in PERSONS.risks().items()}
 
 
-@pytest.mark.parametrize("unit", [REPEATING, Unit("person", linked=True)], ids=["repeating", "linked"])
+@pytest.mark.parametrize("unit", [REPEATING, UnitWording("person", linked=True)], ids=["repeating", "linked"])
 @pytest.mark.parametrize("least", [1, 5, 12, 1000])
-def test_no_threshold_is_claimed_where_identifiers_repeat_or_few_share_what_is_linked(unit: Unit, least: int) -> None:
+def test_no_threshold_is_claimed_where_identifiers_repeat_or_few_share_what_is_linked(unit: UnitWording, least: int) -> None:
     for text in (unit.maximum_risk(least), unit.maximum_risk_in_short(least)):
         assert not any(source in text or str(threshold) in text for threshold, source in PRESETS.items())
 

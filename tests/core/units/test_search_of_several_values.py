@@ -17,10 +17,10 @@ from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.search import Found, Search
-from core.privacy.class_tables import unchanged
-from core.privacy.holders import with_holders
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
-from tests.core.persons.tables_of_people import People, tables_of_people
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
+from tests.core.units.tables_of_people import People, tables_of_people
 from tests.laws import tried
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import safe_for_people, too_many_hold
@@ -52,7 +52,7 @@ def model_of(table: People, k: int, asked: dict[str, Any]) -> PrivacyModel:
         case _:
             of_column = Closeness(domain.qid, asked["t"]["x"]["t"])
     people = len(set(table.people) - {None})
-    return with_holders(AllOf((KAnonymity(k), of_column)), {domain.qid: table.visits(root).count(codes, domain.size)}, people)
+    return Promise(k, (of_column,)).of_people({domain.qid: table.persons(root).count(codes, domain.size)}, people)
 
 
 def costs(table: People, k: int, asked: dict[str, Any]) -> dict[Node, tuple[int, int]]:
@@ -94,11 +94,11 @@ def test_the_best_node_lets_too_many_hold_no_value(
     domain, most = table.example.domains[-1], floor(limit * len(table.people))
     axes, root = (*table.example.hierarchies[:-1], unchanged(domain)), (0,) * len(table.example.domains)
     given_ = table.example.histogram(root), axes, model_of(table, k, asked), most, "dm_star"
-    visits = table.visits(root, 2)
+    persons = table.persons(root, 2)
     if branched:
-        found = Branching(*given_, UNLIMITED, data.draw(st.integers(0, 50)), [domain], visits=visits).run()
+        found = Branching(*given_, UNLIMITED, data.draw(st.integers(0, 50)), [domain], persons=persons).run()
     else:
-        found = Search(*given_, sensitive=[domain], visits=visits).run()
+        found = Search(*given_, sensitive=[domain], persons=persons).run()
     check(found, table, k, limit, asked)
 
 
@@ -123,7 +123,7 @@ def test_a_certificate_over_several_roots_is_never_false(
     small = [node for node in nodes if product_of(node) <= most_cells]
     examination = Examination(
         axes, model_of(table, k, asked), len(rows), k, floor(limit * len(rows)), "dm_star", most_cells, 30, most_roots, [domain],
-        visits_to=table.visits_to,
+        persons_of=table.persons_of,
     )  # fmt: skip
     found = examination.run(table.example.histogram(data.draw(st.sampled_from(small or nodes[-1:]))), count, crowded)
     if found is None:

@@ -1,9 +1,9 @@
 """Roll-ups that count people: how many records the classes of a node have, and whether they have k different persons.
 
 Three sums over cells go along with every roll-up: records; the most persons there can be, cell by cell; and the fewest, for which every
-person counts in one cell only. They decide most classes. What they leave open is counted exactly, from the visits.
+person counts in one cell only. They decide most classes. What they leave open is counted exactly, from the pairs of person and cell.
 
-A histogram that is kept on the way keeps visits too, but only those to cells with fewer than k persons (a class that contains any other
+A histogram that is kept on the way keeps such pairs too, but only those to cells with fewer than k persons (a class that contains any other
 cell keeps k, because persons never become fewer when classes are merged) and of persons who are in more than one of these (others are
 never counted twice). So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
 """
@@ -24,29 +24,27 @@ from core.histograms.cells import Cells, fits_array, narrow, number_coarser, pac
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import Decided, RollUps, worth_keeping
 from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
-from core.persons.spreads import spread_of_people
-from core.persons.visits import Counts, Visits
 from core.privacy.models import Spread
-
-Integers = NDArray[np.signedinteger[Any]]
+from core.units.persons import CellPersons
+from core.units.unit import Counts, Integers, spread_of_keys
 
 RECORDS, LEAST, MOST = range(3)
-VISITS_PER_CELL = 4
-"""Visits that take as much memory as a cell of a kept histogram."""
+PAIRS_PER_CELL = 4
+"""Pairs of person and cell that take as much memory as a cell of a kept histogram."""
 SHRINK_OF_PEOPLE = 5
-"""As ``SHRINK``: to read all visits to the root is dear, so that what is made of them should serve more nodes."""
+"""As ``SHRINK``: to read all pairs of the root is dear, so that what is made of them should serve more nodes."""
 
 
-class People(NamedTuple):
+class KnownPersons(NamedTuple):
     """What is known of the persons in the cells of a kept histogram.
 
     Attributes:
         weights: Shape (cells, 3): records, and fewest and most persons. Of a cell with k persons or more, the fewest are no fewer.
-        visits: To the cells with fewer, whose persons are exact.
+        persons: Those of the cells with fewer, which are exact.
     """
 
     weights: Integers
-    visits: Visits
+    persons: CellPersons
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,28 +84,28 @@ class PersonRollUps(RollUps[Cells]):
         hierarchies: One per axis.
         capacity: As for ``RollUps``.
         decided: As for ``RollUps``.
-        visits: To the root's cells, in their order.
+        persons: Of the root's cells, in their order.
         k: Fewest persons of a class.
         qids: How many axes tell classes apart; those after them are of sensitive columns. All if left out.
     """
 
     def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, visits: Visits, k: int,
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: CellPersons, k: int,
         qids: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
         # Fewest persons are at most as many as records, and k more for each k persons of a cell.
         self._weight = np.int32 if root.records < 1 << 30 else np.int64
-        few = visits.per_cell < k
+        few = persons.per_cell < k
         # Values of sensitive columns are counted among all persons; and what is left must not take the room of what is rolled up.
-        if self._qids == len(hierarchies) and int(visits.per_cell[few].sum()) <= capacity * VISITS_PER_CELL // 2:
-            visits = Visits(visits.per_cell, [drop_visits(share, few) for share in visits.shares])
-            least = np.where(few, visits.least(), k)
+        if self._qids == len(hierarchies) and int(persons.per_cell[few].sum()) <= capacity * PAIRS_PER_CELL // 2:
+            persons = CellPersons(persons.per_cell, [drop_visits(share, few) for share in persons.shares])
+            least = np.where(few, persons.least(), k)
         else:
-            least = visits.least()
-        weights = np.stack([root.counts, least, visits.per_cell], axis=1)
-        self._people = {root.node: People(weights.astype(self._weight), visits)}
+            least = persons.least()
+        weights = np.stack([root.counts, least, persons.per_cell], axis=1)
+        self._people = {root.node: KnownPersons(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
         """Counts the classes of a node at or above the root's.
@@ -115,7 +113,7 @@ class PersonRollUps(RollUps[Cells]):
         Args:
             node: Level of each axis.
             keep: As for ``counts``.
-            from_root: Whether to roll up the root itself, which knows all visits where there are sensitive columns, and to count persons
+            from_root: Whether to roll up the root itself, which knows all persons where there are sensitive columns, and to count persons
                 exactly.
         """
         base = self._kept[0] if from_root else self._base(node)
@@ -133,7 +131,7 @@ class PersonRollUps(RollUps[Cells]):
         if len(open_):
             asked = np.full(len(sums), -1, np.int32)
             asked[there[open_]] = np.arange(len(open_))
-            persons[open_] = most[open_] - self._people[base.node].visits.repeats(numbers, asked, len(open_))
+            persons[open_] = most[open_] - self._people[base.node].persons.repeats(numbers, asked, len(open_))
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
@@ -147,16 +145,15 @@ class PersonRollUps(RollUps[Cells]):
         """
         people, values = self._people[classes.base.node], classes.base.codes[:, axis].astype(np.int64)
         if exact:
-            return spread_of_people(people.visits, classes.owners, values, whole)
+            return people.persons.spread(classes.owners, values, whole)
         found, pairs = np.unique(classes.owners * len(whole) + values, return_inverse=True)
         counts = np.zeros(len(found), np.int64)
         add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
-        kept = counts > 0
-        return Spread(found[kept] // len(whole), found[kept] % len(whole), counts[kept], whole)
+        return spread_of_keys(found, counts, whole)
 
     def whole(self, column: str, axis: int, values: int) -> Counts:
         """Returns how many persons of the whole source have each value of a sensitive column, shape (values,)."""
-        return self._people[self._kept[0].node].visits.whole(column, self._kept[0].codes[:, axis].astype(np.int64), values)
+        return self._people[self._kept[0].node].persons.whole(column, self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
         """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
@@ -181,7 +178,7 @@ class PersonRollUps(RollUps[Cells]):
             class_of, sums = numbers[class_of], sums[there]
         codes = self._codes(base, node, class_of, len(sums))
         made = Cells(node, codes, sums[:, RECORDS].astype(self._kept[0].counts.dtype))
-        self._people[node] = self._rolled(self._people[base.node].visits, class_of, sums)
+        self._people[node] = self._rolled(self._people[base.node].persons, class_of, sums)
         self.made += 1
         self._put(made, base)
         return made
@@ -192,15 +189,15 @@ class PersonRollUps(RollUps[Cells]):
         groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=False)]
         return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
-    def _rolled(self, visits: Visits, class_of: NDArray[np.int32], sums: Integers) -> People:
+    def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> KnownPersons:
         """Returns what is known of coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
-        merged = [merge_visits(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in visits.shares]
+        merged = [merge_visits(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
         persons = sums[:, MOST] - repeats
         few &= persons < self._k
-        left = Visits(persons, [drop_visits(share, few) for share in merged])
+        left = CellPersons(persons, [drop_visits(share, few) for share in merged])
         least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
-        return People(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
+        return KnownPersons(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
 
     def _put(self, made: Cells, base: Cells) -> None:
         super()._put(made, base)
@@ -212,4 +209,4 @@ class PersonRollUps(RollUps[Cells]):
         return max(super()._most_between(base), len(base.counts) // SHRINK_OF_PEOPLE)
 
     def _room(self, kept: Cells) -> int:
-        return len(kept.counts) + sum(map(len, self._people[kept.node].visits.shares)) // VISITS_PER_CELL
+        return len(kept.counts) + sum(map(len, self._people[kept.node].persons.shares)) // PAIRS_PER_CELL

@@ -1,6 +1,6 @@
-"""Visits: which persons have records in which cells of a node, and how many different persons that makes in classes of these cells.
+"""Persons as the unit of counting: who has records in which cells, and how many different persons that makes in classes of these cells.
 
-Persons do not add up over cells: a class has as many as its cells together, less one for every visit by which it sees a person again. They
+Persons do not add up over cells: a class has as many as its cells together, less one for every cell in which it sees a person again. They
 do add up over *shares* of the persons, so that one share at a time is all that memory must hold.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,8 @@ from core.persons.kernels import (
     number_persons,
 )
 from core.persons.pairs import Pairs, places_for
-
-Counts = NDArray[np.int64]
-Integers = NDArray[np.signedinteger[Any]]
+from core.privacy.models import Spread
+from core.units.unit import Counts, Integers, Unit, spread_of_keys
 
 
 class Share(NamedTuple):
@@ -83,16 +82,17 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
 
 
 @dataclass(frozen=True, eq=False)
-class Visits:
-    """The visits to the cells of a node.
+class CellPersons(Unit):
+    """The persons of the cells of a node.
 
     Attributes:
         per_cell: Shape (cells,): the persons of each cell.
-        shares: The visits of each share of the persons who are in more than one cell, as the kernels read them; read once for each
-            question, so that they need not all be in memory.
+        shares: The cells of each share of the persons who are in more than one, as the kernels read them; read once for each question, so
+            that they need not all be in memory.
         wholes: By sensitive column, shape (values,): persons of the whole source by value, where the cells are but a part of it.
     """
 
+    adds_up: ClassVar[bool] = False
     per_cell: Counts
     shares: Iterable[NDArray[np.int32]]
     wholes: Mapping[str, Counts] = field(default_factory=dict)
@@ -101,16 +101,6 @@ class Visits:
     def of(cls, shares: Sequence[Share]) -> Self:
         """Puts shares of the persons together."""
         return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.visits for share in shares])
-
-    @classmethod
-    def of_records(cls, persons: NDArray[np.int32]) -> Self:
-        """Returns the visits of single records, each a cell of its own.
-
-        Args:
-            persons: Shape (n,), the number of each record's person, from 0; a negative one is nobody.
-        """
-        every = np.arange(len(persons))
-        return cls.of([numbered_share(persons, every, np.ones_like(every), len(persons), int(persons.max(initial=-1)) + 1)])
 
     @property
     def cells(self) -> int:
@@ -127,63 +117,60 @@ class Visits:
             count_later(visits, later)
         return self.per_cell - later
 
-    def count(self, class_of: Integers, classes: int) -> Counts:
-        """Returns the different persons of each class, shape (classes,), exactly.
+    def count(self, owners: Integers, classes: int) -> Counts:
+        """Returns the different persons of each class, exactly; arguments as for ``Unit``."""
+        # What is in no class goes to the last place.
+        counts = np.zeros(classes + 1, np.int64)
+        add_numbers(owners.astype(np.int64), self.per_cell, counts)
+        return counts[:classes] - self.repeats(owners, np.append(np.arange(classes), -1), classes)
+
+    def repeats(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
+        """Returns how many pairs of each class are of persons whom it saw already, shape (asked,).
 
         Args:
-            class_of: Shape (cells,), the class of each cell.
-            classes: How many there are.
-        """
-        counts = np.zeros(classes, np.int64)
-        add_numbers(class_of.astype(np.int64), self.per_cell, counts)
-        return counts - self.repeats(class_of, np.arange(classes), classes)
-
-    def repeats(self, class_of: Integers, numbers: Integers, asked: int) -> Counts:
-        """Returns how many visits of each class are by persons whom it saw already, shape (asked,).
-
-        Args:
-            class_of: Shape (cells,), the class of each cell.
+            owners: Shape (cells,), the class of each cell.
             numbers: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
             asked: How many are.
         """
         repeats = np.zeros(asked, np.int64)
         for visits in self.shares:
-            count_repeats(visits, class_of, numbers, np.full(asked, -1, np.int32), repeats)
+            count_repeats(visits, owners, numbers, np.full(asked, -1, np.int32), repeats)
         return repeats
 
-    def whole(self, column: str, values: Integers, size: int) -> Counts:
+    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
+        """Returns how values are spread over classes, everybody counting once for each of theirs; arguments as for ``Unit``."""
+        keys = owners.astype(np.int64) * len(whole) + codes
+        if owners.min(initial=0) < 0:
+            keys[owners < 0] = -1
+        found, places = np.unique(keys, return_inverse=True)
+        return spread_of_keys(found, self.count(places, len(found)), whole)
+
+    def whole(self, column: str, codes: Integers, size: int) -> Counts:
         """Returns how many persons of the whole source have each value of a sensitive column, shape (size,).
 
         Args:
             column: Its name.
-            values: Shape (cells,), the code of each cell; looked at where the cells are all there are.
+            codes: Shape (cells,), the value of each cell; looked at where the cells are all there are.
             size: How many values there are.
         """
-        return self.wholes[column] if column in self.wholes else self.count(values, size)
+        return self.wholes[column] if column in self.wholes else self.count(codes, size)
 
-    def besides(self, keys: Counts, before: NDArray[np.bool_], numbers: Integers, classes: int) -> Counts:
-        """Returns the different persons of each class who are in none of the cells before it of the same key, shape (classes,).
+    def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
+        """Returns the different persons of each class who are in none of the cells before it, shape (classes,).
 
         Args:
-            keys: Shape (cells,), from 0.
             before: Shape (cells,): the cells before all classes, in no class themselves.
-            numbers: Shape (cells,), the class of each cell, all of one key; a negative one is not asked for.
+            owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
             classes: How many classes there are.
         """
-        asked = np.flatnonzero(numbers >= 0)
-        counts, known = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
-        add_numbers(numbers[asked].astype(np.int64), self.per_cell[asked], counts)
+        known, last = np.zeros(classes, np.int64), np.full(classes, -1, np.int32)
         for visits in self.shares:
-            met, last = np.full(int(keys.max(initial=-1)) + 1, -1, np.int32), np.full(classes, -1, np.int32)
-            count_known(visits, keys, before, numbers, met, last, known)
-        return counts - known
+            last[:] = -1
+            count_known(visits, before, owners, last, known)
+        return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
-    def taken(self, rows: NDArray[np.intp]) -> Self:
-        """Returns the visits to some of the cells.
-
-        Args:
-            rows: These cells, ascending; numbered anew in that order.
-        """
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Returns the persons of some of the cells, ascending; numbered anew in that order."""
         numbers = np.full(self.cells, -1, np.int32)
         numbers[rows] = np.arange(len(rows))
         wanted = numbers >= 0
@@ -194,16 +181,16 @@ class Visits:
             shares.append(np.where(first, ~numbers[np.where(first, ~left, left)], numbers[left]))
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
 
-    def merged(self, class_of: Integers, classes: int) -> Self:
-        """Returns the visits to coarser cells.
+    def merged(self, owners: Integers, classes: int) -> Self:
+        """Returns the persons of coarser cells.
 
         Args:
-            class_of: Shape (cells,), the coarser cell of each.
+            owners: Shape (cells,), the coarser cell of each.
             classes: How many there are.
         """
         every, counts, repeats = np.ones(classes, np.bool_), np.zeros(classes, np.int64), np.zeros(classes, np.int64)
-        add_numbers(class_of.astype(np.int64), self.per_cell, counts)
+        add_numbers(owners.astype(np.int64), self.per_cell, counts)
         shares = [
-            drop_visits(merge_visits(visits, class_of, every, np.full(classes, -1, np.int32), repeats), every) for visits in self.shares
+            drop_visits(merge_visits(visits, owners, every, np.full(classes, -1, np.int32), repeats), every) for visits in self.shares
         ]
         return replace(self, per_cell=counts - repeats, shares=shares)

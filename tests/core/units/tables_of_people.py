@@ -1,4 +1,4 @@
-"""Tables whose records belong to people, and the visits to the cells of their nodes."""
+"""Tables whose records belong to people, and whose the cells of their nodes are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs
-from core.persons.visits import Visits, share_of
+from core.units.persons import CellPersons, share_of
 from tests.oracles.tables import Example, examples
 
 
@@ -32,16 +32,16 @@ class People:
         words = packing_of(node, self.example.hierarchies).pack(columns)
         return np.unique(single_word(words), return_inverse=True)[1].astype(np.int64)
 
-    def visits(self, node: Node, shares: int = 1) -> Visits:
-        """The visits to these cells, in shares."""
+    def persons(self, node: Node, shares: int = 1) -> CellPersons:
+        """The persons of these cells, in shares."""
         digests = np.array([0 if person is None else (person + 1) * (2**61 + 12345) % 2**64 for person in self.people], np.uint64)
         cells = self.cells(node)
         pairs = Pairs.of(digests, cells)
-        return Visits.of([share_of([pairs.share(number, shares)], int(cells.max()) + 1) for number in range(shares)])
+        return CellPersons.of([share_of([pairs.share(number, shares)], int(cells.max()) + 1) for number in range(shares)])
 
-    def visits_to(self, root: Histogram) -> Visits:
-        """The visits to the cells of a root."""
-        return self.visits(root.node, 2)
+    def persons_of(self, root: Histogram) -> CellPersons:
+        """The persons of the cells of a root."""
+        return self.persons(root.node, 2)
 
 
 @st.composite

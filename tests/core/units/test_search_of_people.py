@@ -20,10 +20,11 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
-from core.persons.visits import Visits
-from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, Spread
-from tests.core.persons.tables_of_people import People, tables_of_people
+from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
+from core.privacy.promise import Promise
+from core.units.rows import RowPersons
+from core.units.sensitive_axes import unchanged
+from tests.core.units.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
 from tests.oracles.tables import nodes_of
@@ -64,8 +65,8 @@ def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Frac
     root = data.draw(nodes_of(table.example) | st.just((0,) * len(table.example.hierarchies)))
     with patch("core.histograms.rollups.LARGE", 2 if small else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
         search = Search(
-            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
-            visits=table.visits(root, 2),
+            table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
+            persons=table.persons(root, 2),
         )  # fmt: skip
         found = search.run()
     check(found, table, k, limit, objective, root)
@@ -83,9 +84,9 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     table = data.draw(tables_of_people())
     root, hierarchies = (0,) * len(table.example.hierarchies), table.example.hierarchies
     prices, most = prices_of(objective, hierarchies, table.example.domains), floor(limit * len(table.people))
-    given_, visits = (table.example.histogram(root), hierarchies, KAnonymity(k), most, objective), table.visits(root)
-    whole = Search(*given_, prices=prices, visits=visits).run()
-    branched = Branching(*given_, UNLIMITED, 100, prices=prices, visits=visits).run()
+    given_, persons = (table.example.histogram(root), hierarchies, Promise(k), most, objective), table.persons(root)
+    whole = Search(*given_, prices=prices, persons=persons).run()
+    branched = Branching(*given_, UNLIMITED, 100, prices=prices, persons=persons).run()
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
 
 
@@ -97,8 +98,8 @@ def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit
     root = (0,) * len(table.example.hierarchies)
     with patch("core.histograms.rollups.LARGE", 2):
         found = Branching(
-            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
-            UNLIMITED, cells, visits=table.visits(root, 2),
+            table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
+            UNLIMITED, cells, persons=table.persons(root, 2),
         ).run()  # fmt: skip
     check(found, table, k, limit, objective)
 
@@ -112,7 +113,7 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
     root = (0,) * len(table.example.hierarchies)
     most = floor(limit * len(table.people))
     branching = Branching(
-        table.example.histogram(root), table.example.hierarchies, KAnonymity(k), most, objective, effort, 100, visits=table.visits(root)
+        table.example.histogram(root), table.example.hierarchies, Promise(k), most, objective, effort, 100, persons=table.persons(root)
     )
     found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
@@ -146,8 +147,8 @@ def test_a_certificate_over_several_roots_is_never_false(
 
     first = data.draw(st.sampled_from([node for node in all_nodes(ladders) if product_of(node) <= most_cells]))
     examination = Examination(
-        hierarchies, KAnonymity(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
-        visits_to=table.visits_to,
+        hierarchies, Promise(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
+        persons_of=table.persons_of,
     )  # fmt: skip
     found, best = examination.run(table.example.histogram(first), count, crowded), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
@@ -190,11 +191,11 @@ def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
     axes = (*table.example.hierarchies[:-1], unchanged(domain))
     of_column: PrivacyModel = DistinctDiversity(domain.qid, least) if kind == "distinct" else EntropyDiversity(domain.qid, least)
     root = (0,) * len(axes)
-    model, histogram, visits = AllOf((KAnonymity(k), of_column)), table.example.histogram(root), table.visits(root, 2)
+    model, histogram, persons = Promise(k, (of_column,)), table.example.histogram(root), table.persons(root, 2)
     if branched:
-        found = Branching(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], visits=visits).run()
+        found = Branching(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], persons=persons).run()
     else:
-        found = Search(histogram, axes, model, most, sensitive=[domain], visits=visits).run()
+        found = Search(histogram, axes, model, most, sensitive=[domain], persons=persons).run()
     costs = {node: suppressed(table, node, k, least, kind) for node in all_nodes(table.example.ladders[:-1])}
     everything = len(table.people)
     passing = [(lost == everything, 0 if lost == everything else squares) for lost, squares in costs.values() if lost <= most]
@@ -209,14 +210,14 @@ def test_two_safe_classes_can_make_an_unsafe_one_so_nothing_is_tagged_by_entropy
     """Five people of each value in both classes, and the same five have the second one: together ten have the first, five the second."""
     people = [*range(10), *range(10, 15), *range(5, 10)]
     values = np.array([person >= 5 and person < 10 for person in people], np.int64)
-    visits, halves = Visits.of_records(np.array(people, np.int32)), np.arange(20) // 10
+    persons, halves = RowPersons.of_records(np.array(people, np.int32)), np.arange(20) // 10
 
     def fails(classes: NDArray[np.int64]) -> list[bool]:
-        counts = visits.count(classes * 2 + values, 4)
+        counts = persons.count(classes * 2 + values, 4)
         present = np.flatnonzero(counts)
         spread = Spread(present // 2, present % 2, counts[present], np.array([10, 5]))
         size = int(classes.max()) + 1
-        return EntropyDiversity("value", 2).fails(visits.count(classes, size), {"value": spread}).tolist()
+        return EntropyDiversity("value", 2).fails(persons.count(classes, size), {"value": spread}).tolist()
 
     assert fails(halves) == [False, False]
     assert fails(halves * 0) == [True]

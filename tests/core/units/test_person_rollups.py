@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.persons.rollups import PersonRollUps
-from core.privacy.class_tables import unchanged
-from tests.core.persons.tables_of_people import People, tables_of_people
+from core.units.person_rollups import PersonRollUps
+from core.units.sensitive_axes import unchanged
+from tests.core.units.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import class_sizes
 from tests.oracles.persons import people_of, values_of
 from tests.oracles.tables import nodes_of
@@ -38,7 +38,7 @@ def test_a_class_has_k_people_or_not(data: st.DataObject, k: int, shares: int) -
     root = data.draw(nodes_of(table.example))
     histogram = table.example.histogram(root)
     decided = np.zeros([hierarchy.levels - low for hierarchy, low in zip(table.example.hierarchies, root, strict=True)], np.int8)
-    rolled = PersonRollUps(histogram, table.example.hierarchies, 100, decided, table.visits(root, shares), k)
+    rolled = PersonRollUps(histogram, table.example.hierarchies, 100, decided, table.persons(root, shares), k)
     for _ in range(3):
         node = tuple(data.draw(st.integers(low, hierarchy.top)) for low, hierarchy in zip(root, table.example.hierarchies, strict=True))
         assert told(table, rolled, node, k) == counted(table, node, k)
@@ -55,7 +55,7 @@ def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, ca
         patch("core.columns.coding.WORD", 8 if narrow else 1 << 62),
     ):
         decided = np.zeros([hierarchy.levels for hierarchy in table.example.hierarchies], np.int8)
-        rolled = PersonRollUps(table.example.histogram(root), table.example.hierarchies, capacity, decided, table.visits(root, 2), k)
+        rolled = PersonRollUps(table.example.histogram(root), table.example.hierarchies, capacity, decided, table.persons(root, 2), k)
         for node in data.draw(st.lists(nodes_of(table.example), max_size=8)):
             assert told(table, rolled, node, k, keep=data.draw(st.booleans())) == counted(table, node, k)
             decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
@@ -72,7 +72,7 @@ def test_everybody_counts_once_for_each_of_their_values(data: st.DataObject, k: 
     node = (*(data.draw(st.integers(0, axes[qid].top)) for qid in qids), 0)
     with patch("core.histograms.rollups.LARGE", 2 if kept else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
         decided = np.zeros([axis.levels for axis in axes], np.int8)
-        rolled = PersonRollUps(table.example.histogram(root), axes, 100, decided, table.visits(root, 2), k, len(qids))
+        rolled = PersonRollUps(table.example.histogram(root), axes, 100, decided, table.persons(root, 2), k, len(qids))
         whole = rolled.whole("s", last, sensitive.size)
         cheap = rolled.spread(classes := rolled.classes(node), last, whole, exact=False)
         exact = rolled.spread(rolled.classes(node, from_root=True), last, whole, exact=True)

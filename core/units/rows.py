@@ -1,0 +1,113 @@
+"""Persons of single rows, or of records: by numbers that mean nothing else, so that loops over rows can tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.persons.digests import NOBODY, Digests
+from core.persons.kernels import number_persons
+from core.persons.pairs import Pairs, places_for
+from core.privacy.models import Spread
+from core.units.persons import CellPersons, numbered_share
+from core.units.unit import Counts, Integers, Records, Unit
+
+EVERY_RECORD = Records()
+"""The unit where no person is named, and every row is one record."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowPersons(Unit):
+    """The persons of rows.
+
+    Attributes:
+        numbers: Shape (pairs,), int32, the person of each pair of person and row, from 0; -1 for nobody.
+        of: How many rows there are.
+        rows: Shape (pairs,), int64, the row of each; there may be several of a person to a row. None where every row is one record.
+        counts: Shape (pairs,), int64, records; None likewise.
+    """
+
+    adds_up: ClassVar[bool] = False
+    numbers: NDArray[np.int32]
+    of: int
+    rows: Counts | None = None
+    counts: Counts | None = None
+
+    @classmethod
+    def of_pairs(cls, parts: Sequence[Pairs], rows: int) -> RowPersons:
+        """Numbers the persons of some rows.
+
+        Args:
+            parts: The pairs of disjoint records, in which a cell is a row.
+            rows: How many rows there are.
+        """
+        digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
+        cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
+        counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
+        return cls(number_persons(digests, places_for(len(digests)))[0], rows, cells, counts)
+
+    @classmethod
+    def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
+        """Returns the persons of single records, given by number from 0, shape (records,); a negative one is nobody."""
+        return cls(numbers, len(numbers))
+
+    @classmethod
+    def of_digests(cls, digests: Digests) -> RowPersons:
+        """Numbers the persons of single records, given as digests of shape (records,)."""
+        numbers, _ = number_persons(digests, places_for(len(digests)))
+        return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
+
+    @property
+    def people(self) -> NDArray[np.int32] | None:
+        """Shape (records,): the person of each, where every row is one record."""
+        return self.numbers if self.rows is None else None
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers there are; some may be nobody's."""
+        return int(self.numbers.max(initial=-1)) + 1
+
+    @property
+    def places(self) -> Counts:
+        """Shape (pairs,): the row of each."""
+        return np.arange(self.of) if self.rows is None else self.rows
+
+    @cached_property
+    def persons(self) -> CellPersons:
+        """The rows as cells that persons have records in."""
+        counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
+        return CellPersons.of([numbered_share(self.numbers, self.places, counts, self.of, self.size)])
+
+    def count(self, owners: Integers, classes: int) -> Counts:
+        """Returns how many different persons each class has; arguments as for ``Unit``."""
+        return self.persons.count(owners, classes)
+
+    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
+        """Returns how values are spread over classes; arguments as for ``Unit``."""
+        return self.persons.spread(owners, codes, whole)
+
+    def take(self, rows: NDArray[np.intp]) -> RowPersons:
+        """Returns the persons of some of the records."""
+        assert self.rows is None
+        return RowPersons.of_records(self.numbers[rows])
+
+    def dense(self) -> RowPersons:
+        """Returns the same persons numbered without gaps."""
+        known, numbers = np.unique(self.numbers, return_inverse=True)
+        return replace(self, numbers=(numbers - np.count_nonzero(known < 0)).astype(np.int32))
+
+    def figures(self) -> tuple[int, int]:
+        """Returns how many persons there are, and how many records the one has who has most."""
+        there = self.numbers >= 0
+        records = np.bincount(self.numbers[there], weights=None if self.counts is None else self.counts[there])
+        return int(np.count_nonzero(records)), int(records.max(initial=0))
+
+
+def unit_of_records(digests: Digests | None) -> Unit:
+    """Returns the unit of single records: their persons, given as digests of shape (records,), or the records where no person is named."""
+    return EVERY_RECORD if digests is None else RowPersons.of_digests(digests)

@@ -1,0 +1,129 @@
+"""Units of counting: what k counts in cells, and in classes made of them. Records add up; persons may be in several cells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.privacy.models import Spread
+
+Counts = NDArray[np.int64]
+Integers = NDArray[np.signedinteger[Any]]
+
+
+class Unit(ABC):
+    """What k counts in some cells.
+
+    Attributes:
+        adds_up: Whether a class has as many as its cells have one by one.
+    """
+
+    adds_up: ClassVar[bool]
+
+    @abstractmethod
+    def count(self, owners: Integers, classes: int) -> Counts:
+        """Returns how many there are in each class, shape (classes,).
+
+        Args:
+            owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
+            classes: How many classes there are.
+        """
+
+    def per_class(self, owners: Integers) -> Counts:
+        """Returns the same for classes that are dense from 0, as many as there are."""
+        return self.count(owners, int(owners.max(initial=-1)) + 1)
+
+    @abstractmethod
+    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
+        """Returns how the values of a sensitive column are spread over classes: records, or persons, each once for each of their values.
+
+        Args:
+            owners: As for ``count``.
+            codes: Shape (cells,), the value of each cell.
+            whole: Shape (values,), how often each occurs in the whole source.
+        """
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Returns the units of some of the cells, numbered anew in their order."""
+
+    @property
+    def people(self) -> NDArray[np.int32] | None:
+        """Shape (cells,): the number of each cell's one person, where cells are single records of persons, else None."""
+        return None
+
+    def figures(self) -> tuple[int, int] | None:
+        """Returns how many persons there are, and how many records the one has who has most; None where no person is named."""
+        return None
+
+    def dense(self) -> Self:
+        """Returns the same, numbered without gaps: what counts a few of many takes no room for the others."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Records(Unit):
+    """Records: no person is named.
+
+    Attributes:
+        per_cell: Shape (cells,): records of each cell; None where every cell is one record.
+    """
+
+    adds_up: ClassVar[bool] = True
+    per_cell: Counts | None = None
+
+    def count(self, owners: Integers, classes: int) -> Counts:
+        """Returns how many records each class has; arguments as for ``Unit``."""
+        kept = in_classes(owners)
+        weights = None if self.per_cell is None else self.per_cell[kept]
+        return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
+
+    def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
+        """Returns how values are spread over classes; arguments as for ``Unit``."""
+        kept = in_classes(owners)
+        keys = owners[kept].astype(np.int64) * len(whole) + codes[kept]
+        if self.per_cell is None:
+            found, counts = np.unique(keys, return_counts=True)
+            return spread_of_keys(found, counts, whole)
+        found, counts = summed(keys, self.per_cell[kept])
+        return spread_of_keys(found, counts, whole)
+
+    def take(self, rows: NDArray[np.intp]) -> Records:
+        """Returns the records of some of the cells."""
+        return self if self.per_cell is None else Records(self.per_cell[rows])
+
+
+def in_classes(owners: Integers) -> slice | NDArray[np.bool_]:
+    """Returns which entries are in a class; where all are, nothing is copied by it."""
+    return slice(None) if owners.min(initial=0) >= 0 else owners >= 0
+
+
+def summed(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Adds up the counts of equal keys; returns the different keys, ascending, and their sums."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)) if len(keys) else np.empty(0, np.intp)
+    return keys[order][starts], np.add.reduceat(counts[order], starts) if len(starts) else counts
+
+
+def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
+    """Returns the spread of entries that are numbered by class and value together, as far as somebody has them.
+
+    Args:
+        keys: Shape (entries,), ascending: class times number of values, and value; a negative one is left out.
+        counts: Shape (entries,).
+        whole: Shape (values,), how often each occurs in the whole source.
+    """
+    kept = (counts > 0) & (keys >= 0)
+    if not kept.all():
+        keys, counts = keys[kept], counts[kept]
+    return Spread(keys // len(whole), keys % len(whole), counts.astype(np.int64, copy=False), whole)
+
+
+def whole_of(domain: Domain) -> Counts:
+    """Returns how many records of the source have each value, shape (values,), a null last."""
+    return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts
