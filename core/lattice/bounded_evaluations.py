@@ -23,7 +23,9 @@ from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured
 from core.lattice.search import KEPT_CELLS, Rank, unwatched
 from core.lattice.surcharges import Levels, Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
+from core.privacy.models import Failing
 from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
@@ -119,7 +121,9 @@ class Evaluations:
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
         self._likely = None if self.prices or not self._counting.squares else LikelySquares(self.root, qids, self.levels)
         self._finest: int | None = None
-        self._classes = node_classes(self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.persons, self.k, parts)
+        given = self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.persons
+        self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)
+        self._counts_units = self._counting.of_units and not self._classes.adds_up
         # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
         # finer nodes with it.
         self._weaker = self.promise.relaxed if self.most_suppressed or not self._classes.adds_up else self.promise
@@ -170,15 +174,15 @@ class Evaluations:
         records, surely = table.records, table.failing(self._weaker)
         failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, parts(surely))
         suppressed = surcharges
-        if self._weaker is not self.promise and least <= self.most_suppressed:
-            # Of persons, how many have a value costs more to know than whether anybody does.
+        if (self._weaker is not self.promise or self._counts_units) and least <= self.most_suppressed:
+            # Of persons, how many there are, or have a value, costs more to know than whether there are k, or anybody has it.
             table, parts = (table, parts) if self._classes.adds_up else self._classes.at(node)
             records, failing = table.records, table.failing(self.promise)
             suppressed = self._surcharges_of(node, parts(failing))
         loss, small = loss_of(records, failing), records[self.promise.too_few(records)]
         return Seen(
             loss,
-            self._value(node, loss, len(records) - int(np.count_nonzero(failing)), surcharge_at(node, suppressed)),
+            self._value(node, loss, table, failing, surcharge_at(node, suppressed)),
             least,
             # c · max(c, k) is c² and, for small cells, c · (k − c) more; in int64, because such sums pass 2^53.
             loss.dm_all + int(np.dot(small, self.k - small)),
@@ -190,12 +194,15 @@ class Evaluations:
     def _surcharges_of(self, node: Node, lost: Cells) -> Levels:
         return self._surcharges.of(lost, node) if self._surcharges else NO_SURCHARGES
 
-    def _value(self, node: Node, loss: Loss, published: int, surcharge: float) -> int | float:
+    def _value(self, node: Node, loss: Loss, table: ClassTable, failing: Failing, surcharge: float) -> int | float:
+        published = len(failing) - int(np.count_nonzero(failing))
         if not published:
             return inf  # publishes nothing: worse than any node that publishes something, as core.lattice.search has it
         if self.prices:
             return self.prices.cost(node) + surcharge
-        return self._counting.value(loss, self.root.records, published)
+        # Where more than the limit fails units are not exact, and nobody asks for the value.
+        released = int(table.units[~failing].sum()) if self._counts_units else self.root.records - loss.suppressed
+        return self._counting.value(loss, released, published)
 
     def passes(self, steps: Steps) -> bool:
         """Tells whether a node may pass; one that may not takes every finer node with it."""
@@ -224,7 +231,7 @@ class Evaluations:
             # Prices are floats: a bound that rounding had lifted above the value could cut the optimum.
             return (self.cost(low) + surcharge_at(self.node(low), self.see(high).surcharges)) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
-        records, most = self.root.records, self.most_suppressed
+        records, most = self._classes.units if self._counts_units else self.root.records, self.most_suppressed
         if self._counting.region is None:
             return self._counting.floor(seen.loss, records, seen.cells, most)
         # A class that lacks persons may have any number of records.

@@ -30,7 +30,7 @@ class RolledClasses(NamedTuple):
     """The classes of a node.
 
     Attributes:
-        table: Records, and units exact enough to tell which classes have fewer than k.
+        table: Records, and units exact enough to tell which classes have fewer than k; exact where that is asked for.
         parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these; none where nobody
             asks.
     """
@@ -44,12 +44,13 @@ class NodeClasses(ABC):
 
     Attributes:
         adds_up: Whether the units of a class are those of its cells one by one.
+        units: How many different ones there are in all.
     """
 
     adds_up: ClassVar[bool]
 
-    def __init__(self, roll_ups: RollUps[Any]) -> None:
-        self._rolled = roll_ups
+    def __init__(self, roll_ups: RollUps[Any], units: int) -> None:
+        self._rolled, self.units = roll_ups, units
 
     @property
     def made(self) -> int:
@@ -63,15 +64,16 @@ class NodeClasses(ABC):
         Args:
             node: Level of each axis.
             keep: Whether coarser nodes will be asked for.
-            exact: Whether it matters how many have a sensitive value, not only whether anybody does.
+            exact: Whether it matters how many have a sensitive value, not only whether anybody does, and how many units a class has where
+                the objective is of these.
         """
 
 
 class _OfRecords(NodeClasses):
     adds_up = True
 
-    def __init__(self, roll_ups: RecordRollUps, sensitive: Sequence[Domain], parts: Parts) -> None:
-        super().__init__(roll_ups)
+    def __init__(self, roll_ups: RecordRollUps, records: int, sensitive: Sequence[Domain], parts: Parts) -> None:
+        super().__init__(roll_ups, records)
         self._roll_ups, self._sensitive, self._parts = roll_ups, sensitive, parts
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
@@ -89,9 +91,9 @@ class _OfRecords(NodeClasses):
 class _OfPersons(NodeClasses):
     adds_up = False
 
-    def __init__(self, roll_ups: PersonRollUps, sensitive: Sequence[Domain], qids: int) -> None:
-        super().__init__(roll_ups)
-        self._roll_ups = roll_ups
+    def __init__(self, roll_ups: PersonRollUps, persons: int, sensitive: Sequence[Domain], qids: int, *, of_units: bool) -> None:
+        super().__init__(roll_ups, persons)
+        self._roll_ups, self._of_units = roll_ups, of_units
         self._wholes = {
             domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
         }
@@ -99,7 +101,7 @@ class _OfPersons(NodeClasses):
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
         rolled = self._roll_ups
         # What is kept on the way forgets who is in cells with k persons.
-        classes = rolled.classes(node, keep=keep, from_root=exact and bool(self._wholes))
+        classes = rolled.classes(node, keep=keep, from_root=exact and (self._of_units or bool(self._wholes)))
         spreads = {name: rolled.spread(classes, axis, whole, exact=exact) for name, (axis, whole) in self._wholes.items()}
         table = ClassTable(classes.records, classes.persons, spreads)
         return RolledClasses(table, lambda which: _among(classes.base, which[classes.owners]))
@@ -111,7 +113,7 @@ def _among(cells: Cells, which: NDArray[np.bool_]) -> Cells:
 
 def node_classes(
     root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain],
-    persons: CellPersons | None, k: int, parts: Parts,
+    persons: CellPersons | None, k: int, parts: Parts, *, of_units: bool = False,
 ) -> NodeClasses:  # fmt: skip
     """Returns what counts the classes of the nodes above a root.
 
@@ -124,8 +126,10 @@ def node_classes(
         persons: Of the root's cells; None where no person is named.
         k: Fewest units of a class.
         parts: Whether the parts of classes are asked for, and of which cells.
+        of_units: Whether the objective asks how many units each class has, not only whether it has k.
     """
     if persons is None:
-        return _OfRecords(RecordRollUps(root, hierarchies, capacity, decided), sensitive, parts)
-    qids = len(hierarchies) - len(sensitive)
-    return _OfPersons(PersonRollUps(root, hierarchies, capacity, decided, persons, k, qids), sensitive, qids)
+        return _OfRecords(RecordRollUps(root, hierarchies, capacity, decided), root.records, sensitive, parts)
+    qids, everybody = len(hierarchies) - len(sensitive), int(persons.count(np.zeros(persons.cells, np.int64), 1)[0])
+    roll_ups = PersonRollUps(root, hierarchies, capacity, decided, persons, k, qids, exact=of_units)
+    return _OfPersons(roll_ups, everybody, sensitive, qids, of_units=of_units)

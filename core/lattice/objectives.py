@@ -34,7 +34,7 @@ class Region(NamedTuple):
     """The nodes between two, of which the finer was rolled up; all that a lower bound can be made of.
 
     Attributes:
-        records: N.
+        records: N, or the number of persons where the objective is of units and these are persons.
         most_suppressed: How many of them may be suppressed.
         k: Fewest records that the model lets a class have.
         alone: Whether the model is k-anonymity and nothing else.
@@ -61,11 +61,13 @@ class Counting:
     """An objective that needs the counts of a node; lower is better, and no value is negative.
 
     Attributes:
-        value: Of a node: ``(loss, N, published classes)``.
-        floor: What neither a node nor a coarser one is below: ``(loss, N, cells, most suppressed)``.
+        value: Of a node: ``(loss, released, published classes)``.
+        floor: What neither a node nor a coarser one is below: ``(loss, all, cells, most suppressed)``.
         growth: What grows from finer to coarser nodes as the value does, suppression apart: ``(loss, cells)``.
         region: A lower bound of all passing nodes of a region; ``floor`` of its finest node serves where there is none.
         squares: Whether these bounds are made of Σ over all cells |E|².
+        of_units: Whether what is released, and all there is, are in the unit of k: persons where they are named, each counted once in a
+            class. Else they are records.
     """
 
     value: Callable[[Loss, int, int], int | float]
@@ -73,6 +75,7 @@ class Counting:
     growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
     region: Callable[[Region], int | float] | None = None
     squares: bool = False
+    of_units: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,21 +117,23 @@ def _class_size(region: Region) -> float:
 
 
 DM_STAR = Counting(
-    lambda loss, records, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, squares=True
+    lambda loss, released, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, squares=True
 )
 """Σ over published classes |E|² + s² (papers/skald.txt, eq. 4)."""
 DM_ALL = Counting(
-    lambda loss, records, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, squares=True
+    lambda loss, released, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, squares=True
 )
 """Σ over all cells |E|² (El Emam et al. 2009; ARX)."""
 C_AVG = Counting(
-    # Without the constant 1/k; coarser nodes have no more cells.
-    value=lambda loss, records, classes: (records - loss.suppressed) / classes if classes else np.inf,
-    floor=lambda loss, records, cells, most: (records - most) / cells,
+    # Without the constant 1/k; coarser nodes have no more cells. A suppressed record takes no more than one person away, and who is left is
+    # in one class at least.
+    value=lambda loss, released, classes: released / classes if classes else np.inf,
+    floor=lambda loss, units, cells, most: (units - most) / cells,
     growth=lambda loss, cells: 1 / cells,
     region=_class_size,
+    of_units=True,
 )
-"""Mean class size."""
+"""Mean class size, in the unit of k."""
 
 
 def _steps(hierarchies: Sequence[Hierarchy]) -> list[Floats]:

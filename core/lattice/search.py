@@ -124,11 +124,14 @@ class Search:
         self._surcharges = Surcharges(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
         parts: Parts = "any" if self._surcharges else "none"
         given = self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.persons
-        self._classes = node_classes(*given, self.promise.k, parts)
+        of_units = self._counting is not None and self._counting.of_units
+        self._classes = node_classes(*given, self.promise.k, parts, of_units=of_units)
+        # How many units a class has costs more to know, of persons, than whether it has k.
+        self._counts_units = of_units and not self._classes.adds_up
         # Where records may be suppressed, not every promise can be tagged by; what it implies can.
         # Where persons count, not even a union of two safe classes is safe under every model: they may share those who have a rare value.
         self._tagged_by = self.promise if self.most_suppressed == 0 and self._classes.adds_up else self.promise.relaxed
-        self._in_two_steps = not self._classes.adds_up and not self.promise.closed
+        self._in_two_steps = not self._classes.adds_up and (of_units or not self.promise.closed)
 
     @property
     def evaluated(self) -> int:
@@ -185,7 +188,7 @@ class Search:
         loss = loss_of(records, failing)
         # The same array means the same model: nothing to add up twice.
         self._least[node] = loss.suppressed if surely is failing else int(records[surely].sum())
-        total, published = int(records.sum()), len(failing) - int(np.count_nonzero(failing))
+        published = len(failing) - int(np.count_nonzero(failing))
         if whole:
             self.losses[node] = loss
         if whole and self.prices:
@@ -193,9 +196,11 @@ class Search:
         if self._counting is None or self.prices:
             return
         if whole:
-            self.values[node] = self._counting.value(loss, total, published) if published else inf
+            released = int(table.units[~failing].sum()) if self._counts_units else int(records.sum()) - loss.suppressed
+            self.values[node] = self._counting.value(loss, released, published) if published else inf
         # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
-        least = np.nextafter(float(self._counting.floor(loss, total, len(records), self.most_suppressed)), 0)
+        every = self._classes.units if self._counts_units else int(records.sum())
+        least = np.nextafter(float(self._counting.floor(loss, every, len(records), self.most_suppressed)), 0)
         above = self.bounds[self.lattice.above(node)]
         # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
         np.maximum(above, least, out=above)

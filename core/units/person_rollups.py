@@ -87,11 +87,12 @@ class PersonRollUps(RollUps[Cells]):
         persons: Of the root's cells, in their order.
         k: Fewest persons of a class.
         qids: How many axes tell classes apart; those after them are of sensitive columns. All if left out.
+        exact: Whether the root keeps all its persons, so that they can be counted exactly.
     """
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: CellPersons, k: int,
-        qids: int | None = None,
+        qids: int | None = None, *, exact: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
@@ -99,7 +100,7 @@ class PersonRollUps(RollUps[Cells]):
         self._weight = np.int32 if root.records < 1 << 30 else np.int64
         few = persons.per_cell < k
         # Values of sensitive columns are counted among all persons; and what is left must not take the room of what is rolled up.
-        if self._qids == len(hierarchies) and int(persons.per_cell[few].sum()) <= capacity * PAIRS_PER_CELL // 2:
+        if not exact and self._qids == len(hierarchies) and int(persons.per_cell[few].sum()) <= capacity * PAIRS_PER_CELL // 2:
             persons = CellPersons(persons.per_cell, [drop_visits(share, few) for share in persons.shares])
             least = np.where(few, persons.least(), k)
         else:
@@ -113,8 +114,8 @@ class PersonRollUps(RollUps[Cells]):
         Args:
             node: Level of each axis.
             keep: As for ``counts``.
-            from_root: Whether to roll up the root itself, which knows all persons where there are sensitive columns, and to count persons
-                exactly.
+            from_root: Whether to roll up the root itself and to count persons exactly. The root knows all persons where there are sensitive
+                columns, or where it was made ``exact``.
         """
         base = self._kept[0] if from_root else self._base(node)
         numbers, sums = self._sums(base, node, self._qids)

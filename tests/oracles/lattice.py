@@ -23,6 +23,7 @@ class Losses:
     dm_star: int
     dm_all: int
     classes: int
+    c_avg: Fraction = Fraction(0)
 
 
 def all_nodes(ladders: Sequence[Ladder], root: Node | None = None) -> Iterator[Node]:

@@ -29,10 +29,13 @@ def people_of(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node)
 def losses(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node, k: int) -> Losses:
     """As ``tests.oracles.lattice.losses``, of a promise of k people."""
     sizes = Counter(published(row, ladders, node) for row in rows)
-    failing = {name for name, members in people_of(rows, people, ladders, node).items() if len(members) < k}
+    members_of = people_of(rows, people, ladders, node)
+    failing = {name for name, members in members_of.items() if len(members) < k}
+    kept = [len(members) for name, members in members_of.items() if name not in failing]
     suppressed = sum(sizes[name] for name in failing)
     squares = sum(size**2 for name, size in sizes.items() if name not in failing)
-    return Losses(suppressed, squares + suppressed**2, sum(size**2 for size in sizes.values()), len(sizes))
+    every = sum(size**2 for size in sizes.values())
+    return Losses(suppressed, squares + suppressed**2, every, len(sizes), Fraction(sum(kept), len(kept)) if kept else Fraction(0))
 
 
 def passing_nodes(rows: Rows, people: People, ladders: Sequence[Ladder], k: int, limit: Fraction, root: Node | None = None) -> set[Node]:

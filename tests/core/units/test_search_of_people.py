@@ -29,7 +29,7 @@ from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
 from tests.oracles.tables import nodes_of
 
-OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+OBJECTIVES = st.sampled_from(["dm_star", "dm_all", "c_avg"])
 LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=10)
 UNLIMITED = 1 << 40
 
