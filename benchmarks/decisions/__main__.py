@@ -8,6 +8,7 @@
     python -m benchmarks.decisions repeats                     what it costs to see that identifiers repeat, and how right it is
     python -m benchmarks.decisions pictures                    what the charts of a report cost
     python -m benchmarks.decisions keys                        what it costs a run to see its own code
+    python -m benchmarks.decisions promise                     what it costs to ask a promise in loops for the first time
     python -m benchmarks.decisions sorting                     whole numbers in order: libraries that compare, and digit by digit
 
 Seconds are CPU seconds on one thread. Data are made in ``benchmarks/.data`` and kept for the next time.
@@ -29,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.decisions.promise import promise
 from benchmarks.decisions.sorting import sorting
 from benchmarks.mondrian import DATA, Table, asked, made
 from core.charts.bars import bars
@@ -280,14 +282,8 @@ Subject = Callable[[argparse.Namespace], None]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    subjects: dict[str, Callable[[argparse.Namespace], None]] = {
-        "counting": counting,
-        "crowds": crowds,
-        "cells": cells,
-        "optimum": optimum,
-        "persons": persons,
-    }
-    subjects |= {"pictures": pictures, "keys": keys, "repeats": repeats, "sorting": sorting}
+    subjects: dict[str, Subject] = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons}
+    subjects |= {"pictures": pictures, "keys": keys, "promise": promise, "repeats": repeats, "sorting": sorting}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--data", type=Path, default=DATA)

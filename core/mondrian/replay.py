@@ -129,7 +129,8 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
         labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
     # The mask is no class of its own here, and what is in no class is counted in none.
-    units = rows.unit.count(np.where(numbers < len(published.sizes), numbers, SUPPRESSED), len(published.sizes))
+    of_cells = np.where(numbers < len(published.sizes), numbers, SUPPRESSED).astype(np.int64)
+    units = rows.unit.count(of_cells, len(published.sizes))
     plain = without_sensitive(cells, cutting.hierarchies)
     if plain is not cells:
         qids = cells.codes[:, : len(cutting.axes)]
