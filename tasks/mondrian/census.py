@@ -22,11 +22,11 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.visits import Numbers, Visited, held, laid_aside, shared_visits, shares_of
 from tasks.lattice.promises import privacy_model
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
-STEP = Step("people of leaves", __name__)
+PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves", __name__)
 
 
 class Merged(BaseModel):
@@ -160,7 +160,7 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
-        return held(visits) if holds else laid_aside(store, STEP.key(fingerprints(pairs), number, shares), visits)
+        return held(visits) if holds else laid_aside(store, PEOPLE.key(fingerprints(pairs), number, shares), visits)
 
     found = shared_visits(pairs, None, leaves, shares, store, keep)
     if found.persons < job.privacy.k:
