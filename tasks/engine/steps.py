@@ -83,15 +83,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Makes the result of one item, which is of all chunks.
-
-    Args:
-        run: The run.
-        step: What is made.
-        given: What it gets.
-        item: What the result is made of.
-        label: Names the call.
-        elsewhere: Whether a worker of a cluster may do it.
+    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``elsewhere``.
 
     Raises:
         SkaldError: whatever the step raises.
@@ -105,12 +97,6 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
 
     Neighbours are made in one call, because a task for each would cost more than the item.
 
-    Args:
-        run: The run.
-        step: What is made of each.
-        given: What every call gets.
-        items: What results are made of.
-
     Raises:
         SkaldError: whatever the step raises.
     """
@@ -120,15 +106,7 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
 def each_alone(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Maps a step over items that are large enough for a call each.
-
-    Args:
-        run: The run.
-        step: What is made of each.
-        given: What every call gets.
-        items: What results are made of.
-        label: Names a call; the name of the step's calls unless it is said.
-        workers: How many are made at a time; as many as the run's workers unless it is said.
+    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said.
 
     Raises:
         SkaldError: whatever the step raises.
@@ -140,12 +118,6 @@ def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[It
     """Returns the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
-
-    Args:
-        run: The run.
-        step: What is made of each.
-        given: What every call gets.
-        items: What results are made of.
 
     Raises:
         SkaldError: whatever the step raises.

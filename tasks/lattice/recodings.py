@@ -167,14 +167,7 @@ def _settings(given: DomainTable) -> list[object]:
 
 
 def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
-    """Finds the best node and makes its recoding.
-
-    Raises:
-        PrivacyError: the best node would suppress everything, or one that is replayed or named more than the limit allows.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: artefacts are gone.
-    """
+    """Finds the best node and makes its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):

@@ -156,14 +156,7 @@ class CutCells(NamedTuple):
 
 
 def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
-    """Cuts the cells of the whole source and makes their recoding.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: artefacts are gone.
-    """
+    """Cuts the cells of the whole source and makes their recoding."""
     job, coding, store, key = given.job, given.coding, given.store, CUTS.key(given, cells)
     if kept := found_recoding(store, key, OF_CELLS):
         return kept

@@ -182,12 +182,6 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     Returns:
         One record batch per leaf, of cells, payload, what records are known again by and, where they are named, the digests of persons;
         the records per leaf and, of somebody, per leaf and sensitive value; the persons per leaf.
-
-    Raises:
-        SourceError: the file changed since phase 1.
-        HierarchyError: the hierarchy's file cannot be read.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     store, key, person = given.store, PARTED.key(given, chunk), bool(given.job.columns.person)
     run, census, pairs = (store.find(step, key) for step in ("runs", "census", "pairs"))

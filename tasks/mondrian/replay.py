@@ -126,12 +126,7 @@ class ReplayedCells(NamedTuple):
 
 
 def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
-    """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding.
-
-    Raises:
-        PrivacyError: more records than the limit allows are in classes that fail.
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
-    """
+    """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding."""
     job, store, key, now = given.job, given.store, REPLAYED.key(given, cells), cells.now
     if kept := found_recoding(store, key, OF_CELLS):
         return kept

@@ -92,15 +92,7 @@ class FragmentShare(NamedTuple):
 
 
 def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtifacts:
-    """Anonymises one fragment and writes its files.
-
-    Raises:
-        PrivacyError: the memory cannot hold the different combinations of the fragment.
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-        ValuesError: equal records share values so long that no reader could unpack a file.
-    """
+    """Anonymises one fragment and writes its files."""
     job, coding, source, store, (group, lots) = given.job, given.coding, given.source, given.store, fragment
     key = FRAGMENT.key(given, fragment)
     if found := _found(job, key, store):
@@ -250,11 +242,7 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
 def _classified_cells(
     job: Job, coding: Coding, gather: Callable[[Sequence[Path]], Lot], lots: Sequence[Sequence[Path]]
 ) -> tuple[Published, Sizes, Iterable[Part]]:
-    """Does the same on the cells of a fragment whose records do not fit the memory.
-
-    Raises:
-        PrivacyError: the cells do not fit either.
-    """
+    """Does the same on the cells of a fragment whose records do not fit the memory."""
     packing = packing_of(coding.finest, coding.axes)
 
     def gathered() -> Iterator[Lot]:

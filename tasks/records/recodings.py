@@ -58,13 +58,6 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
 
     Returns:
         The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
-
-    Raises:
-        PrivacyError: there are fewer than k, they do not fit the memory, or more would be suppressed than the limit allows.
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
     job, coding, store, key = given.job, given.coding, given.store, RECODE.key(given, parts)
     if kept := found_recoding(store, key, OF_RECORDS):
