@@ -9,8 +9,11 @@ from tasks.comparison.figure_files import comparison_folder
 from tasks.comparison.method_phases import measure_methods
 from tasks.comparison.method_runs import Asked
 from tasks.comparison.methods import make_method_comparison, write_method_comparison
+from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, find_repeats, merge_domains, merge_histograms
+from tasks.counting.repeats import find_repeats
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.opening import open_run

@@ -10,13 +10,13 @@ from schemas.reading.given import GivenJob
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.phases import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.cells import check_whole, in_fragments
-from tasks.mondrian.phases import anonymise_cells, anonymise_fragments
 from tasks.mondrian.replay import anonymise_replayed
+from tasks.mondrian.ways import anonymise_cells, anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.records.outcomes import LocalOutcome

@@ -14,16 +14,18 @@ from schemas.reading.given import GivenJob
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
-from tasks.mondrian.phases import anonymise_fragments
+from tasks.mondrian.ways import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.records.coding import code_records
 from tasks.records.fragments import need_fragments
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.records.phases import code_records, keep_record_people, recode_records, rewrite_records, write_record_files
+from tasks.records.recodings import recode_all_records
+from tasks.records.rewriting import rewrite_records
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
 from tasks.store.store import Artifact
@@ -62,10 +64,9 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
     with run.phase("records"):
         coded = code_records(run, source, domain)
     with run.phase(run.job.method.name):
-        recoding = recode_records(run, domain, coded)
+        recoding = recode_all_records(run, domain, coded)
     with run.phase("rewrite"):
-        files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
-        people = keep_record_people(run, source, domain, recoding)
+        files, people = rewrite_records(run, source, domain, recoding)
     return files, read_local_outcome(recoding, run.store), people
 
 

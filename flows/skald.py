@@ -10,17 +10,18 @@ from schemas.reading.given import GivenJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
-from tasks.counting.source_sizes import read_sizes
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.flows import as_job_flow
 from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.phases import search_lattice
-from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome
+from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome, search_lattice
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.source.opening import open_run
-from tasks.writing.phases import people_kept, rewrite, write_files
+from tasks.writing.cells import rewrite_cells
 
 
 @as_job_flow
@@ -52,8 +53,7 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
         with run.phase("phase 2: search"):
             recoding = search_lattice(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
-            files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-            people = people_kept(run, source, domain, recoding)
+            files, people = rewrite_cells(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
         outcome, drawn = read_outcome(recoding, run.store), read_map(recoding.outcome, run.store)
 

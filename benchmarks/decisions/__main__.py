@@ -51,7 +51,7 @@ REGISTERS = 1 << 14
 NODES = 40
 STEPS = [
     *(f"tasks.counting.{module}" for module in ("domains", "chunk_histograms", "histograms", "source_sizes")),
-    *("tasks.lattice.recodings", "tasks.lattice.kept_recodings", "tasks.writing.classes"),
+    *("tasks.lattice.recodings", "tasks.lattice.kept_recodings", "tasks.writing.cells"),
 ]
 PEOPLE, VISITS = 20_000, 6
 

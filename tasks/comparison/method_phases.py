@@ -16,11 +16,11 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
 from tasks.engine.versions import versions
 from tasks.source.chunks import Source
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
 MEASURED = "measured"
-STEP = Step(MEASURED, __name__)
+STEP = StepCode(MEASURED, __name__)
 
 
 def measure_methods(
@@ -42,7 +42,7 @@ def measure_methods(
         for done, (k, method) in enumerate(wanted, start=1):
             # A method is its flow, which runs in a process of its own; what counts its release is here.
             # Versions too: CPU time and memory are theirs, even where the release stays the same.
-            of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
+            of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure_method, call)

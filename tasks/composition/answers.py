@@ -10,9 +10,9 @@ from schemas.errors.signals import UnmeasuredError
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, workers_elsewhere
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 
-STEP = Step("overlaps", __name__)
+STEP = StepCode("overlaps", __name__)
 
 Figures = Mapping[str, int | str]
 """Records that both have, or either has alone, and how many of each are at risk, by field of the overlap."""

@@ -19,9 +19,9 @@ from schemas.release.increments import Overlap
 from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.ledger import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import ChunkCells, bundled_cells
-from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import axis_names, chunk_key
+from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
@@ -100,7 +100,8 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     now = Seen(coding, read_recoding_of(coding, recoding, job.intervals, store))
     then = _seen(job, entry, entry.recoded, store)
     theirs = {digest for _, digest, _ in entry.files}
-    parts = _parts(job, source, store)
+    reading = ChunkReading(job, source.columns, store)
+    parts = _parts(reading, source)
     # Files share chunks in a way that keeps those together which releases have in common; what was kept of that may be gone.
     if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
         raise UnmeasuredError("files of both were counted together with others")
@@ -116,7 +117,7 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
         figures["removed_at_risk"] = 0
     else:
         try:
-            figures["removed_at_risk"] = risk(then.coding, [then], *_left(job, entry, parts, store))
+            figures["removed_at_risk"] = risk(then.coding, [then], *_left(reading, entry, parts))
         except UnmeasuredError as reason:
             figures["unmeasured"] = str(reason)
     return figures
@@ -156,18 +157,18 @@ def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> Seen:
     return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
 
 
-def _parts(job: Job, source: Source, store: Store) -> Parts:
+def _parts(reading: ChunkReading, source: Source) -> Parts:
     """Returns the source's chunks with their histograms."""
-    found = [(chunk, store.find(OF_CHUNK, chunk_key(job, chunk.key))) for chunk in source.chunks]
+    found = [(chunk, HISTOGRAMS.find(reading, chunk)) for chunk in source.chunks]
     parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
     return parts
 
 
-def _left(job: Job, entry: Entry, now: Parts, store: Store) -> tuple[list[Artifact], list[Artifact]]:
+def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
     """Returns the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
-    if list(entry.names) != axis_names(job):
+    if list(entry.names) != axis_names(reading.job):
         raise UnmeasuredError("they were counted with other sensitive columns")
     here = {digest for chunk, _ in now for digest in chunk.digests}
     found, stayed = [], []
@@ -175,7 +176,7 @@ def _left(job: Job, entry: Entry, now: Parts, store: Store) -> tuple[list[Artifa
         digests = {str(piece[0]) for piece in chunk}
         if digests <= here:
             continue
-        found.append(store.find(OF_CHUNK, chunk_key(job, chunk)))
+        found.append(HISTOGRAMS.find_by(reading, chunk))
         # Files of equal content have equal histograms.
         kept = {mine.key: (mine.digests, part) for mine, part in now if mine.digests <= digests}
         if digests & here != {digest for mine, _ in kept.values() for digest in mine}:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.composition.contents import kind_of
-from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, digested_by, read_sketches
-from tasks.counting.phases import sketch_contents, tell_contents
+from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, digested_by, read_sketches, sketch_contents, tell_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact

@@ -17,7 +17,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import PieceKey, Source
 from tasks.store.files import private_folder, write_whole
-from tasks.store.keys import Step, fingerprint_of
+from tasks.store.keys import StepCode, fingerprint_of
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.writing.members import Part
@@ -27,7 +27,7 @@ FOLDER = "releases"
 MOST_KEPT = 10
 """Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
 # Of the code that reads recodings and not of this module: only by that could an old one be misread.
-STEP = Step("release", "tasks.lattice.kept_recodings")
+STEP = StepCode("release", "tasks.lattice.kept_recodings")
 
 
 Kinds = tuple[tuple[str, str], ...]

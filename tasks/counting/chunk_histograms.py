@@ -12,44 +12,54 @@ from numpy.typing import NDArray
 from core.columns.coding import Coder, Packing, Words
 from core.histograms.histogram import HistogramCounter
 from schemas.errors.base import SourceError
-from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
-from tasks.counting.domains import axis_names, chunk_key, count_chunk_domains
-from tasks.source.chunks import Chunk
+from tasks.counting.domains import DOMAINS, ChunkReading, axis_names
+from tasks.engine.runs import Run
+from tasks.engine.steps import each
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
 from tasks.store.domain_tables import load_domains
-from tasks.store.store import Artifact, Store
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
 from tasks.store.tables import write_of_chunk
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
 
 
-def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store, batches: Iterable[pa.RecordBatch] | None = None) -> Artifact:
+def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
     """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
     Args:
-        job: Names the axes.
-        columns: Of the source.
+        given: Names the axes.
         chunk: What is read.
-        store: Gets the cells.
-        batches: The rows of the axes, where they are at hand.
+        path: Gets the cells.
+        held: The rows of the axes, where they are at hand.
 
     Raises:
         SourceError: the file changed since phase 1.
         StorageError: a table is not what its step promises.
     """
+    packing, records = packed_records(given, chunk, held=held)
+    counter = HistogramCounter(packing)
+    for words, _ in records:
+        counter.add(words)
+    return write_cells(path, *counter.result())
 
-    def write(path: Path) -> int:
-        packing, records = packed_records(job, columns, chunk, store, held=batches)
-        counter = HistogramCounter(packing)
-        for words, _ in records:
-            counter.add(words)
-        return write_cells(path, *counter.result())
 
-    return store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", write)
+HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=DOMAINS)
+"""The cells of a chunk."""
+
+
+def count_histograms(run: Run, source: Source) -> list[Artifact]:
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return each(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
 def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
@@ -62,20 +72,16 @@ def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
 
 
 def packed_records(
-    job: Job,
-    columns: pa.Schema,
+    given: ChunkReading,
     chunk: Chunk,
-    store: Store,
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[Words, list[pa.Array]]]]:
     """Reads a chunk batch by batch, with the cell of each record in the coding of the chunk.
 
     Args:
-        job: Names the axes.
-        columns: Of the source.
+        given: Names the axes, and has the chunk's domains, or gets them.
         chunk: What is read.
-        store: Has the chunk's domains, or gets them.
         others: Further columns.
         held: The rows of the axes, where they are at hand and nothing further is asked for.
 
@@ -86,9 +92,9 @@ def packed_records(
         SourceError: the file changed since phase 1, while batches are drawn.
         StorageError: it is not what its step promises.
     """
-    names = axis_names(job)
+    names = axis_names(given.job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.
-    domains = load_domains(store, count_chunk_domains(job, columns, chunk, store), names)
+    domains = load_domains(given.store, DOMAINS.made(given, chunk), names)
     packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
 
     def batches() -> Iterator[tuple[Words, list[pa.Array]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +13,16 @@ from core.histograms.histogram import count_cells
 from core.persons.digests import digests_of
 from core.persons.pairs import Pairs
 from schemas.job.job import Job
-from tasks.counting.chunk_histograms import OF_CHUNK, packed_records, write_cells
-from tasks.counting.domains import chunk_key
-from tasks.source.chunks import Chunk, PieceKey
-from tasks.store.keys import Key, Step
+from tasks.counting.chunk_histograms import HISTOGRAMS, packed_records, write_cells
+from tasks.counting.domains import ChunkReading, axis_names
+from tasks.engine.runs import Run
+from tasks.engine.steps import each
+from tasks.source.chunks import Chunk, Source
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
-STEP, OF_PERSONS = Step("pairs", __name__), "pairs"
 ROW_GROUP = 1 << 17
 """Pairs of a row group: a share of the persons is read without the others."""
-
-
-def pairs_key(job: Job, columns: pa.Schema, chunk: Sequence[PieceKey]) -> Key:
-    """Returns the key of the pairs of a chunk, given by its own."""
-    return STEP.key(chunk_key(job, chunk), person_key(job, columns))
 
 
 def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
@@ -35,26 +30,35 @@ def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
-def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
-    """Counts the persons of each cell of one chunk, and its cells with them: the chunk is read once for both.
+def _count(given: ChunkReading, chunk: Chunk, path: Path) -> int:
+    """Counts the persons of each cell of one chunk, and its cells with them: the chunk is read once for both."""
+    packing, records = packed_records(given, chunk, given.job.columns.person)
+    words, digests = [], []
+    for cells, persons in records:
+        words.append(cells)
+        digests.append(digests_of(persons, len(cells[0])))
+    mine: Words = tuple(np.concatenate(parts) for parts in zip(*words, strict=True))
+    counted = count_cells(mine, packing.product)
+    HISTOGRAMS.kept(given, chunk, lambda path: write_cells(path, *counted))
+    return write_pairs(path, Pairs.of(np.concatenate(digests), places_among(counted[0], mine, packing.product)))
+
+
+PAIRS = FileStep(
+    "pairs",
+    make=_count,
+    reads=lambda _given, chunk: chunk.key,
+    settings=lambda given: [axis_names(given.job), person_key(given.job, given.columns)],
+)
+"""Who has records in which cells of a chunk, and how many; beside it the chunk's histogram."""
+
+
+def count_pairs(run: Run, source: Source) -> list[Artifact]:
+    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person.
 
     Raises:
-        SourceError: the file changed since phase 1.
-        StorageError: it is not what its step promises.
+        SkaldError: whatever a step raises.
     """
-
-    def write(path: Path) -> int:
-        packing, records = packed_records(job, columns, chunk, store, job.columns.person)
-        words, digests = [], []
-        for cells, persons in records:
-            words.append(cells)
-            digests.append(digests_of(persons, len(cells[0])))
-        mine: Words = tuple(np.concatenate(parts) for parts in zip(*words, strict=True))
-        counted = count_cells(mine, packing.product)
-        store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", lambda path: write_cells(path, *counted))
-        return write_pairs(path, Pairs.of(np.concatenate(digests), places_among(counted[0], mine, packing.product)))
-
-    return store.make(OF_PERSONS, pairs_key(job, columns, chunk.key), ".parquet", write)
+    return each(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from core.units.sensitive_axes import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
+from tasks.engine.runs import Run
 from tasks.store.domain_tables import load_domains
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Artifact, Store
@@ -149,6 +151,32 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
         _loaded.clear()
         _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
         return _loaded[key]
+
+
+@dataclass(frozen=True)
+class DomainTable:
+    """The domain table of a run, with what it is read by: what all have in common that is made of coded records."""
+
+    job: Job
+    domain: Artifact
+    store: Store
+    spill: Path
+
+    @classmethod
+    def of(cls, run: Run, domain: Artifact) -> DomainTable:
+        """Returns it for a run."""
+        return DomainTable(run.job, domain, run.store, run.spill)
+
+    @cached_property
+    def coding(self) -> Coding:
+        """Its domains and hierarchies.
+
+        Raises:
+            HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
+            JobError: hierarchy files that cannot be read, all at once.
+            StorageError: an artefact is not what its step promises.
+        """
+        return load_coding(self.job, self.domain, self.store)
 
 
 def forget_large_coding(job: Job) -> None:

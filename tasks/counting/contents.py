@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,14 +15,15 @@ import pyarrow.parquet as pq
 from core.composition.contents import Sketch, contents_of
 from core.persons.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
+from tasks.counting.bundles import BUNDLES, bundled
 from tasks.counting.chunk_people import person_key
-from tasks.source.chunks import Chunk
+from tasks.counting.domains import ChunkReading
+from tasks.engine.runs import Run
+from tasks.engine.steps import each
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-
-STEP = Step("contents", __name__)
-SKETCHED = Step("sketches", __name__)
 
 
 class Sketches(NamedTuple):
@@ -75,37 +77,49 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
     return Digested(tuple(names), tuple(sorted(name for name in payload if name not in others)), tuple(sensitive))
 
 
-def contents_key(job: Job, columns: pa.Schema, by: Digested, chunk: Chunk) -> Key:
-    """Returns the key of the digests of a chunk's records in some columns."""
-    return STEP.key(chunk.key, [list(part) for part in by], person_key(job, columns))
+@dataclass(frozen=True)
+class ContentReading(ChunkReading):
+    """What records are digested by: the columns of which digests are kept, beside job, types and store."""
+
+    by: Digested
 
 
-def keep_contents(
-    job: Job, columns: pa.Schema, by: Digested, chunk: Chunk, store: Store, held: Iterable[pa.RecordBatch] | None = None
-) -> Artifact:
+def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
     """Keeps the digests of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
 
     Args:
-        job: The job.
-        columns: Of the source.
-        by: Which columns.
+        given: Names the columns.
         chunk: What is read.
-        store: Gets the digests.
+        path: Gets the digests.
         held: Its rows with these columns, where they are at hand and the job names no person.
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end.
-        StorageError: the disk is full, or more memory is needed than there is.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
+    table = contents_table(given.job, given.by, chunk, held)
+    # Of values there are few, most digests are all different.
+    packed = [name for name in table.column_names if name.startswith("value_")]
+    pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
+    return len(table)
 
-    def write(path: Path) -> int:
-        table = contents_table(job, by, chunk, held)
-        # Of values there are few, most digests are all different.
-        packed = [name for name in table.column_names if name.startswith("value_")]
-        pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
-        return len(table)
 
-    return store.make("contents", contents_key(job, columns, by, chunk), ".parquet", write)
+CONTENTS = FileStep(
+    "contents",
+    make=digest_contents,
+    reads=lambda _given, chunk: chunk.key,
+    settings=lambda given: [[list(part) for part in given.by], person_key(given.job, given.columns)],
+)
+"""By what the records of a chunk are known again."""
+
+
+def tell_contents(run: Run, source: Source, by: Digested) -> list[Artifact]:
+    """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, by), source.chunks)
 
 
 def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
@@ -117,7 +131,7 @@ def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.Recor
         job: Names the persons.
         by: Which columns.
         chunk: What is read.
-        held: As for ``keep_contents``.
+        held: As for ``digest_contents``.
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end.
@@ -147,29 +161,36 @@ def _together(batch: pa.RecordBatch, names: Sequence[str]) -> Digests:
     return contents_of([batch.column(name) for name in names], batch.num_rows)
 
 
-def sketches_key(parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the sketches of some chunks' records."""
-    return SKETCHED.key([part.sha256 for part in parts])
+@dataclass(frozen=True)
+class SketchFolder:
+    """Where digests are read from, and sketches of them go."""
+
+    store: Store
 
 
-def add_sketches(store: Store, key: Key, parts: Sequence[Artifact]) -> Artifact:
-    """Makes sketches of what the records of some chunks hold, or of sketches that are made already.
+def _sketch(given: SketchFolder, parts: Sequence[Artifact], path: Path) -> int:
+    """Makes sketches of what the records of some chunks hold, or of sketches that are made already."""
+    made = NOTHING_KNOWN
+    for part in parts:
+        made = Sketches.of_all([made, read_sketches(part, given.store, made)])
+    sizes = [len(one.digests) for one in made]
+    table = pa.table({name: np.concatenate([getattr(one, name) for one in made]) for name in ("digests", "counts")})
+    said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.whole for one in made])}
+    pq.write_table(table.replace_schema_metadata(said), path, compression="none", use_dictionary=False, write_statistics=False)
+    return len(table)
+
+
+SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha256 for part in parts], phase="sketch")
+"""Sketches of the records of several chunks."""
+
+
+def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+    """Returns what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold.
 
     Raises:
-        StorageError: an artefact is gone, or the disk is full.
+        SkaldError: whatever a step raises.
     """
-
-    def write(path: Path) -> int:
-        made = NOTHING_KNOWN
-        for part in parts:
-            made = Sketches.of_all([made, read_sketches(part, store, made)])
-        sizes = [len(one.digests) for one in made]
-        table = pa.table({name: np.concatenate([getattr(one, name) for one in made]) for name in ("digests", "counts")})
-        said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.whole for one in made])}
-        pq.write_table(table.replace_schema_metadata(said), path, compression="none", use_dictionary=False, write_statistics=False)
-        return len(table)
-
-    return store.make("bundles", key, ".parquet", write)
+    return bundled(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
@@ -184,7 +205,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
         StorageError: it is gone.
     """
     table = pq.read_table(store.path(part))
-    if part.step == "contents":
+    if part.step == CONTENTS.name:
         persons = table["person"].to_numpy() if "person" in table.column_names else _NONE
         return Sketches(Sketch.of(table["content"].to_numpy(), beside.records), Sketch.of(persons[persons != NOBODY], beside.persons))
     size, whole = (json.loads(table.schema.metadata[name]) for name in (b"sizes", b"whole"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +20,31 @@ from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
-from tasks.source.chunks import Chunk, PieceKey, Source
+from tasks.counting.bundles import BUNDLES, Merge
+from tasks.engine.runs import Run
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
 from tasks.store.domain_tables import write_domains
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_of_chunk
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
-MERGED = Step("domain", __name__)
-# The cells of a chunk are coded against its own domains, which bear the same key: so both are of one code.
-COUNTED = Step("chunk", "tasks.counting.chunk_histograms")
+
+
+@dataclass(frozen=True)
+class ChunkReading:
+    """What chunks are counted by: the job, the columns of the source, and the store."""
+
+    job: Job
+    columns: pa.Schema
+    store: Store
+
+    @classmethod
+    def of(cls, run: Run, source: Source) -> Self:
+        """Returns it for a run over a source."""
+        return cls(run.job, source.columns, run.store)
 
 
 def qid_names(job: Job) -> list[str]:
@@ -55,11 +70,6 @@ def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
 def value_columns(job: Job) -> list[str]:
     """Returns the names of the columns of a domain table that hold values."""
     return [value_column(position) for position in range(len(axis_names(job)))]
-
-
-def chunk_key(job: Job, chunk: Sequence[PieceKey]) -> Key:
-    """Returns the key of what is counted of a chunk, its domains and its histogram; a chunk is what its content depends on."""
-    return COUNTED.key(chunk, axis_names(job))
 
 
 class Held:
@@ -90,67 +100,66 @@ class Held:
             self.batches.append(batch)
 
 
-def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store, held: Held | None = None) -> Artifact:
-    """Counts the distinct values of every QID in one chunk.
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: Held | None = None) -> int:
+    """Counts the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
 
     Args:
-        job: Names the QIDs.
-        columns: Of the source.
+        given: Names the columns.
         chunk: What is read.
-        store: Gets the counts.
+        path: Gets the counts.
         held: Keeps what was read, if anything is.
 
     Raises:
         SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
         ValuesError: a QID of dates or times holds a moment that not every program reads alike.
         StorageError: a table is not what its step promises.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
-    names, types = axis_names(job), axis_types(job, columns)
-
-    def write(path: Path) -> int:
-        counter = DomainCounter(types)
-        for number, read in enumerate(read_chunk(chunk, [*names, *(held.others if held else ())])):
-            if not number and not _as_promised(read, types):
-                raise SourceError.changed(chunk.name)
-            batch = pa.RecordBatch.from_arrays(list(map(as_dictionary, read.columns)), names=read.schema.names)
-            counter.add(batch)
-            if held:
-                held.keep(batch)
-        table = counter.table()
-        # Of distinct values and not of records, with the counts at hand that a message needs.
-        _check_finite(table, names, types)
-        _check_moments(table, names, types)
-        return write_of_chunk(path, table, chunk_domain_types(value_columns(job), types), "domains")
-
-    return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
+    names, types = axis_names(given.job), axis_types(given.job, given.columns)
+    counter = DomainCounter(types)
+    for number, read in enumerate(read_chunk(chunk, [*names, *(held.others if held else ())])):
+        if not number and not _as_promised(read, types):
+            raise SourceError.changed(chunk.name)
+        batch = pa.RecordBatch.from_arrays(list(map(as_dictionary, read.columns)), names=read.schema.names)
+        counter.add(batch)
+        if held:
+            held.keep(batch)
+    table = counter.table()
+    # Of distinct values and not of records, with the counts at hand that a message needs.
+    _check_finite(table, names, types)
+    _check_moments(table, names, types)
+    return write_of_chunk(path, table, chunk_domain_types(value_columns(given.job), types), "domains")
 
 
-def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store, bundles: Sequence[Artifact] = ()) -> Artifact:
-    """Sums the domain tables of all chunks into one.
-
-    Args:
-        job: Names the axes.
-        source: Has their types.
-        parts: The tables.
-        store: Gets the sum.
-        bundles: The same, some of them summed already.
-
-    Raises:
-        StorageError: a table is not what its step promises.
-    """
-    types = axis_types(job, source.columns)
-
-    def write(path: Path) -> int:
-        counter = add_up((read_table(store, part) for part in bundles or parts), types)
-        return write_domains(path, counter.blocks(), schema_of(job), "domain")
-
-    return store.make("domain", merged_key(parts), ".parquet", write)
+DOMAINS = FileStep(
+    "domains",
+    make=count_domains_of,
+    reads=lambda _given, chunk: chunk.key,
+    settings=lambda given: axis_names(given.job),
+    # The cells of a chunk are coded against its own domains and have the same key: so both are of one code.
+    code="tasks.counting.chunk_histograms",
+)
+"""The domains of a chunk."""
 
 
-def merged_key(parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the domain table of all chunks, in whatever order they come."""
-    # By content: a chunk that was counted anew to the same end changes nothing that follows.
-    return MERGED.key(sorted(part.sha256 for part in parts))
+def _bundle(given: ChunkReading, parts: Sequence[Artifact], path: Path) -> int:
+    return _add(given, parts, path, chunk_domain_types(value_columns(given.job), axis_types(given.job, given.columns)), BUNDLES)
+
+
+def _merge(given: ChunkReading, merge: Merge, path: Path) -> int:
+    return _add(given, merge.read, path, schema_of(given.job), "domain")
+
+
+def _add(given: ChunkReading, parts: Sequence[Artifact], path: Path, promised: TableSchema, name: str) -> int:
+    counter = add_up((read_table(given.store, part) for part in parts), axis_types(given.job, given.columns))
+    return write_domains(path, counter.blocks(), promised, name)
+
+
+BUNDLED = FileStep(BUNDLES, make=_bundle, reads=lambda _given, parts: [part.sha256 for part in parts], phase="bundle domains")
+"""Domains of several chunks."""
+# By content, in whatever order: a chunk that was counted anew to the same end changes nothing that follows.
+MERGED = FileStep("domain", make=_merge, reads=lambda _given, merge: sorted(part.sha256 for part in merge.parts))
+"""The domain table of the source."""
 
 
 def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:

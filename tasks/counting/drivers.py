@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 from pydantic import BaseModel, ConfigDict
@@ -12,14 +13,13 @@ from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_files
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.paired_cells import paired_files
-from tasks.counting.source_sizes import Sizes, qid_words, read_sizes, sizes_key
+from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
 from tasks.store.database import connect, literal
-from tasks.store.keys import Step
-from tasks.store.store import Artifact, Store
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
 
-STEP = Step("drivers", __name__)
 MOST_CELLS = 20_000_000
 """Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
 
@@ -65,19 +65,13 @@ class Drivers(BaseModel):
     persons: CountedPersons | None = None
 
 
-def uniqueness(
-    job: Job, domain: Artifact, files: Sequence[Artifact], pairs: Sequence[Artifact], sizes: Artifact, store: Store, spill: Path
-) -> tuple[Drivers, Figures]:
+def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Drivers, Figures]:
     """Counts who stands out, by all quasi-identifiers and without each of them.
 
     Args:
-        job: Gives k and the memory.
-        domain: The domain table.
-        files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
-        pairs: Pairs of person and cell of the chunks, in the same order; none where no person is named.
+        table: Of the run.
+        cells: Histograms and pairs of person and cell.
         sizes: Class sizes of the source, of the same files.
-        store: Gets the counts.
-        spill: Folder for what does not fit into memory.
 
     Returns:
         The counts, and the risk of the source as it is.
@@ -87,11 +81,11 @@ def uniqueness(
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
     """
-    coding, found = load_coding(job, domain, store), read_sizes(sizes, store)
+    found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
     few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    counted = _count(job, coding, files, pairs, few, store, spill) if few or pairs else Drivers(whole=_whole(found, job), without={})
-    drivers = counted if pairs else counted.model_copy(update={"whole": _whole(found, job)})
+    counted = _counted(table, Standing(cells, few)) if few or pairs else Drivers(whole=_whole(found, table.job), without={})
+    drivers = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
     return drivers, found.risk() or {}
 
 
@@ -103,31 +97,45 @@ def _whole(found: Sizes, job: Job) -> Exposed:
     )
 
 
-def _count(
-    job: Job, coding: Coding, files: Sequence[Artifact], pairs: Sequence[Artifact], each: bool, store: Store, spill: Path
-) -> Drivers:
-    k, qids = job.privacy.k, [domain.qid for domain in coding.domains]
-    statement = person_exposed_sql if pairs else exposed_sql
+class Standing(NamedTuple):
+    """Of what is counted who stands out, and whether without each quasi-identifier too."""
 
-    def write(path: Path) -> int:
-        with connect(job, spill) as connection:
-            folder = spill / "drivers"
-            read = paired_files(coding, files, pairs, store, folder) if pairs else whole_files(coding, files, store, folder)
-            connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
-            asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if each else {}
-            found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
-            whole, persons = Exposed(unique=0, below_k=0), None
-            if pairs:
-                words = [f"word_{number}" for number in range(len(qid_words(coding)))]
-                whole = _exposed(connection, statement(words, k))
-                [(count, most)] = connection.execute(PERSONS_SQL).fetchall()
-                persons = CountedPersons(persons=count, most_records=most)
-        # Only what is dear is kept; the whole of records follows from the class sizes.
-        path.write_text(Drivers(whole=whole, without=found, persons=persons).model_dump_json())
-        return len(found)
+    cells: CellFiles
+    each: bool
 
-    made = store.make("drivers", STEP.key(sizes_key(coding, files, pairs), k, each), ".json", write)
-    return Drivers.model_validate_json(store.path(made).read_bytes())
+
+def _count(given: DomainTable, standing: Standing, path: Path) -> int:
+    coding, (files, pairs), k = given.coding, standing.cells, given.job.privacy.k
+    qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
+    with connect(given.job, given.spill) as connection:
+        folder = given.spill / "drivers"
+        read = paired_files(coding, files, pairs, given.store, folder) if pairs else whole_files(coding, files, given.store, folder)
+        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
+        asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
+        found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
+        whole, persons = Exposed(unique=0, below_k=0), None
+        if pairs:
+            words = [f"word_{number}" for number in range(len(qid_words(coding)))]
+            whole = _exposed(connection, statement(words, k))
+            [(count, most)] = connection.execute(PERSONS_SQL).fetchall()
+            persons = CountedPersons(persons=count, most_records=most)
+    # Only what is dear is kept; the whole of records follows from the class sizes.
+    path.write_text(Drivers(whole=whole, without=found, persons=persons).model_dump_json())
+    return len(found)
+
+
+DRIVERS = FileStep(
+    "drivers",
+    make=_count,
+    reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.each],
+    settings=lambda given: given.job.privacy.k,
+    suffix=".json",
+)
+"""Who stands out, and by which quasi-identifiers."""
+
+
+def _counted(given: DomainTable, standing: Standing) -> Drivers:
+    return Drivers.model_validate_json(given.store.path(DRIVERS.made(given, standing)).read_bytes())
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:

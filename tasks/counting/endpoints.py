@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +24,8 @@ from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
 from tasks.store.domain_tables import load_counted, write_domains
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-
-STEP = Step("persons_of_values", __name__)
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
@@ -54,44 +52,45 @@ def needs_persons(job: Job) -> bool:
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 
-def persons_key(job: Job, source: Source, domain: Artifact) -> Key:
-    """Returns the key of a domain table with the persons of its values."""
-    return STEP.key(domain.sha256, source.digest, job.columns.person)
+@dataclass(frozen=True)
+class PersonsReading:
+    """What the persons of values are counted by: the source, and folders for the counts and for what does not fit into memory."""
+
+    job: Job
+    source: Source
+    store: Store
+    spill: Path
 
 
-def count_persons(job: Job, source: Source, domain: Artifact, store: Store, spill: Path) -> Artifact:
-    """Counts the persons of the values of each QID of numbers or dates, each once, at their least value.
-
-    Args:
-        job: Names the persons.
-        source: Where they are.
-        domain: The domain table.
-        store: Gets the same table with a column ``persons``, 0 where nothing was counted.
-        spill: Folder for what does not fit into memory.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
-
-    def write(path: Path) -> int:
-        axes, names = load_counted(store, domain, len(axis_names(job))), qid_names(job)
-        for position, axis in enumerate(axes):
-            numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None
-            persons = _persons_at(job, source, names[position], axis.values, spill) if numbers else np.zeros(len(axis.counts), np.int64)
-            axes[position] = axis._replace(persons=persons)
-        blocks = domain_blocks(axes, axis_types(job, source.columns))
-        return write_domains(path, blocks, schema_of(job, persons=True), "domain")
-
-    return store.make("domain", persons_key(job, source, domain), ".parquet", write)
+def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
+    """Counts the persons of the values of each QID of numbers or dates, each once, at their least value; 0 where nothing was counted."""
+    job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
+    names = qid_names(job)
+    for position, axis in enumerate(axes):
+        numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None
+        persons = _persons_at(given, names[position], axis.values) if numbers else np.zeros(len(axis.counts), np.int64)
+        axes[position] = axis._replace(persons=persons)
+    return write_domains(path, domain_blocks(axes, axis_types(job, given.source.columns)), schema_of(job, persons=True), "domain")
 
 
-def _persons_at(job: Job, source: Source, name: str, values: pa.Array, spill: Path) -> NDArray[np.int64]:
+PERSONS = FileStep(
+    "domain",
+    make=_count,
+    reads=lambda given, domain: [domain.sha256, given.source.digest],
+    settings=lambda given: given.job.columns.person,
+    phase="persons",
+)
+"""The domain table with a column ``persons``."""
+
+
+def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
     """Returns how many persons have each of some values, shape (values,), and no lesser one."""
+    job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
     floating = [person for person in job.columns.person if pt.is_floating(source.columns.field(person).type)]
     somebody = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), *(f"NOT isnan({quote(person)})" for person in floating)])
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
-    with connect(job, spill) as connection:
+    with connect(job, given.spill) as connection:
         let_read(connection, source.relation)
         found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
     persons = np.zeros(len(values), np.int64)

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.columns.node import Node
-from schemas.job.job import Job
-from tasks.counting.bundles import bundled_histograms
-from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import add_histograms, count_roots, histogram_key, surely_crowded
+from tasks.counting.bundles import Merge
+from tasks.counting.coding import DomainTable
+from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, count_roots, surely_crowded
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, workers_elsewhere
-from tasks.store.keys import Step
-from tasks.store.store import Artifact, Store
+from tasks.store.keys import StepCode
+from tasks.store.store import Artifact
 
-STEP = Step("crowded", __name__)
+CROWDED = StepCode("crowded", __name__)
 
 
 @dataclass(frozen=True)
@@ -24,98 +23,83 @@ class ChunkSums:
     """The histograms of chunks at the finest node, as a search asks for them; this process reads them.
 
     Attributes:
+        table: The domain table of the run.
         parts: The histograms.
-        store: Has them, and gets what is added up.
     """
 
+    table: DomainTable
     parts: Sequence[Artifact]
-    store: Store
 
-    def roots(self, coding: Coding, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
+    def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
         """Returns the histograms of coarser roots; arguments as of ``count_roots``.
 
         Raises:
-            StorageError: artefacts are gone.
-            SkaldError: whatever a task raises.
+            SkaldError: artefacts are gone, or whatever a task raises.
         """
-        return count_roots(coding, roots, self.parts, self.store, most_cells)
+        return count_roots(self.table, roots, self.parts, most_cells)
 
-    def crowded(self, coding: Coding, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+    def crowded(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
         """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_crowded``.
 
         Raises:
-            StorageError: artefacts are gone.
-            SkaldError: whatever a task raises.
+            SkaldError: artefacts are gone, or whatever a task raises.
         """
-        return surely_crowded(coding, nodes, self.parts, most, self.store, memory)
+        return surely_crowded(self.table.coding, nodes, self.parts, most, self.table.store, memory)
 
 
 @dataclass(frozen=True)
 class ChunkSumsInTasks(ChunkSums):
-    """The same, read by tasks on the workers of a cluster: this process gets sums of few, and answers.
-
-    Attributes:
-        run: The run.
-        domain: The domain table.
-    """
+    """The same, read by tasks on the workers of a cluster: this process gets sums of few, and answers."""
 
     run: Run
-    domain: Artifact
 
-    def roots(self, coding: Coding, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
+    def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
         """Has the histograms added up as a tree, root by root; what is there already is not made again.
 
         Raises:
-            StorageError: artefacts are gone.
-            WithdrawnError: the run ended meanwhile.
-            SkaldError: whatever a task raises.
+            SkaldError: artefacts are gone, or whatever a task raises.
         """
-        return [self.store.find("histogram", histogram_key(coding, root, self.parts)) or self._root(coding, root) for root in roots]
+        given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
+        return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 
-    def _root(self, coding: Coding, root: Node) -> Artifact:
-        run, bundles = self.run, bundled_histograms(self.run, self.domain, coding, root, self.parts)
-        return add_histograms(run.job, self.domain, root, self.parts, run.store, run.spill, bundles)
+    def _root(self, given: RootTable) -> Artifact:
+        return HISTOGRAM.made(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
-    def crowded(self, coding: Coding, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+    def crowded(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
         """Has some of the nodes looked at by each worker, in a quarter of what a task may take.
 
         Raises:
-            StorageError: artefacts are gone.
-            WithdrawnError: the run ended meanwhile.
-            SkaldError: whatever a task raises.
+            SkaldError: artefacts are gone, or whatever a task raises.
         """
-        job, cuts = self.run.job, groups(nodes, max(workers_elsewhere(), 1))
-        most_memory = min(memory, job.task_memory // 4)
+        cuts = groups(nodes, max(workers_elsewhere(), 1))
+        most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
         calls = [
-            Call.once(STEP, f"marks {number} of {len(cuts)}", (job, self.domain, nodes, self.parts, most, most_memory, self.store))
+            Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most, most_memory))
             for number, nodes in enumerate(cuts, start=1)
         ]
         return [full for found in map_step(self.run, "marks", tell_crowded, calls) for full in found]
 
 
-def tell_crowded(
-    job: Job, domain: Artifact, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int, store: Store
-) -> list[bool]:
+def tell_crowded(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells, for the task of a worker.
 
     Args:
-        job: The job.
-        domain: The domain table.
+        table: Of the run.
         nodes: Which are asked about.
         parts: Histograms at the finest node.
         most: How many cells are not too many.
         memory: Bytes of marks that are held at a time.
-        store: Where the parts are.
 
     Raises:
         HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: artefacts are gone.
     """
-    return surely_crowded(load_coding(job, domain, store), nodes, parts, most, store, memory)
+    return surely_crowded(table.coding, nodes, parts, most, table.store, memory)
 
 
 def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
     """Returns what a search asks the histograms of chunks by: tasks where a cluster has workers."""
-    return ChunkSumsInTasks(parts, run.store, run, domain) if workers_elsewhere() else ChunkSums(parts, run.store)
+    table = DomainTable.of(run, domain)
+    return ChunkSumsInTasks(table, parts, run) if workers_elsewhere() else ChunkSums(table, parts)

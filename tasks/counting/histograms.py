@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,16 +21,17 @@ from core.lattice.roots import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
+from tasks.counting.bundles import BUNDLES, Merge, bundled
 from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import Coding, DomainTable
+from tasks.engine.runs import Run
 from tasks.store.database import connect, literal
 from tasks.store.files import private_folder
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 
-STEP = Step("histogram", __name__)
 ROOM = 2
 """Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""
 
@@ -40,43 +43,56 @@ class Adds(Protocol):
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
 
 
-def add_histograms(
-    job: Job,
-    domain: Artifact,
-    root: Node,
-    parts: Sequence[Artifact],
-    store: Store,
-    spill: Path,
-    bundles: Sequence[Artifact] = (),
-    beside: Sequence[Adds] = (),
-) -> Artifact:
+@dataclass(frozen=True)
+class RootTable(DomainTable):
+    """The domain table of a run, and a root of the lattice."""
+
+    root: Node
+
+    @classmethod
+    def at(cls, table: DomainTable, root: Node) -> RootTable:
+        """Returns it for a root."""
+        return cls(table.job, table.domain, table.store, table.spill, root)
+
+
+def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[Adds] = ()) -> int:
     """Sums the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
-        job: Gives the memory.
-        domain: The domain table.
-        root: The root.
-        parts: Histograms at the finest node.
-        store: Gets the sum.
-        spill: Folder for what does not fit into memory.
-        bundles: The same at the root, some of them summed already; ``parts`` if they are not.
-        beside: What else gets the cells of ``parts`` where these are read one by one for a coarser root.
+        given: Has the root.
+        merge: Histograms of chunks at the finest node; bundles are of the root.
+        path: Gets the sum.
+        beside: What else gets the cells of chunks where these are read one by one for a coarser root.
 
     Raises:
         HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
     """
-    coding = load_coding(job, domain, store)
-    if root != coding.finest and (bundles or parts)[0].step == OF_CHUNK:
-        # A root was chosen because what can be occupied fits, which is no more than there are records. A node that is taken need not fit.
-        most = job.memory // (BYTES_PER_CELL if is_taken(job) else BYTES_PER_BIN)
-        return count_roots(coding, [root], parts, store, most, beside)[0]
-    key = histogram_key(coding, root, parts)
-    return store.make("histogram", key, ".parquet", lambda path: _write_sum(job, coding, root, bundles or parts, store, spill, path))
+    if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
+        return _write_sum(given, merge.read, path, given.spill)
+    # A root was chosen because what can be occupied fits, which is no more than there are records. A node that is taken need not fit.
+    most = given.job.memory // (BYTES_PER_CELL if is_taken(given.job) else BYTES_PER_BIN)
+    return _write_projection(given, merge.parts, path, most, beside)
 
 
-def _write_sum(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, path: Path) -> int:
+HISTOGRAM = FileStep(
+    "histogram",
+    make=add_histograms,
+    reads=lambda given, merge: [given.coding.key, given.root, fingerprints(merge.parts)],
+)
+"""The root histogram of the source."""
+
+
+def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
+    coding, projection = given.coding, _projection(given.coding, given.root, most)
+    given_abreast(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
+    summed = projection.result()
+    return _write(cell_table(summed.words, summed.counts), path)
+
+
+def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: Path) -> int:
+    job, coding, root, store = given.job, given.coding, given.root, given.store
     packing = packing_of(root, coding.axes)
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
     if way == "spill":
@@ -86,35 +102,33 @@ def _write_sum(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], 
     else:
         # All of them are held at a time, and so they are read at a time.
         words, counts = merge_parts(each_abreast(lambda part: whole_cells(coding, part, store), parts), packing.product)
-    return write_table(path, cell_table(words, counts), histogram_schema(len(packing.words)), "histogram", "cell_0")
+    return _write(cell_table(words, counts), path)
 
 
-def bundle_histograms(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], store: Store, key: Key) -> Artifact:
-    """Sums some histograms into one of the root, which merges with others of its kind into that of all.
+def _bundle(given: RootTable, parts: Sequence[Artifact], path: Path) -> int:
+    """Sums some histograms, of chunks at the finest node or all of a root, into one of the root."""
+    if parts[0].step == OF_CHUNK and given.root != given.coding.finest:
+        return _write_projection(given, parts, path, given.job.memory // BYTES_PER_CELL)
+    # Several are made at a time on a machine, and each needs a folder of its own.
+    return _write_sum(given, parts, path, private_folder(given.store.folder.parent / "spill" / f"bundle-{BUNDLED.key(given, parts)}"))
 
-    Args:
-        job: Gives the memory.
-        coding: Of the run.
-        root: The root.
-        parts: Of chunks at the finest node, or bundles of the root.
-        store: Gets the sum.
-        key: Of the sum.
+
+BUNDLED = FileStep(
+    BUNDLES,
+    make=_bundle,
+    reads=lambda given, parts: [given.coding.key, given.root, fingerprints(parts)],
+    phase="bundle histograms",
+)
+"""A histogram of several chunks at a root, which merges with others of its kind into that of all."""
+
+
+def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
+    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it.
 
     Raises:
-        StorageError: a table is not what its step promises.
+        SkaldError: whatever a step raises.
     """
-
-    def write(path: Path) -> int:
-        if parts[0].step != OF_CHUNK or root == coding.finest:
-            spill = private_folder(store.folder.parent / "spill" / f"bundle-{key}")
-            return _write_sum(job, coding, root, parts, store, spill, path)
-        projection = _projection(coding, root, job.memory // BYTES_PER_CELL)
-        for bundles, codes, counts in bundled_cells(coding, parts, store):
-            projection.add(bundles, codes, counts)
-        summed = projection.result()
-        return _writer(cell_table(summed.words, summed.counts))(path)
-
-    return store.make("bundles", key, ".parquet", write)
+    return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
 def is_taken(job: Job) -> bool:
@@ -122,42 +136,35 @@ def is_taken(job: Job) -> bool:
     return job.replay is not None or full_domain(job.method).node is not None
 
 
-def histogram_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> Key:
-    """Returns the key of a root histogram that is added up from histograms at the finest node."""
-    return STEP.key(coding.key, root, fingerprints(parts))
-
-
 def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
     """Returns what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
     return sorted((part.key, part.sha256) for part in parts)
 
 
-def count_roots(
-    coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int, beside: Sequence[Adds] = ()
-) -> list[Artifact]:
+def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
     """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
 
     Args:
-        coding: Of the run.
+        table: Of the run; its store gets one histogram per root.
         roots: Nodes whose occupied cells fit the memory.
         parts: Histograms at the finest node.
-        store: Gets one histogram per root.
         most_cells: Most cells of an array with an entry per possible cell.
-        beside: What else gets the cells, if any are read.
 
     Raises:
         StorageError: artefacts are gone.
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
     """
     # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
-    found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
-    sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
+    merge, given = Merge(parts), {root: RootTable.at(table, root) for root in roots}
+    found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
+    sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        given_abreast(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, store), [*sums.values(), *beside])
+        given_abreast(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
-        table = cell_table(summed.words, summed.counts)
-        return store.make("histogram", histogram_key(coding, root, parts), ".parquet", _writer(table))
+        return HISTOGRAM.kept(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
 
     largest = max((summed.cells for summed in sums.values()), default=0)
     made = dict(zip(sums, each_abreast(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
@@ -170,8 +177,8 @@ def _projection(coding: Coding, root: Node, most_cells: int) -> Projection | Spa
     return SparseProjection(coding.finest, root, coding.axes)
 
 
-def _writer(table: pa.Table) -> Callable[[Path], int]:
-    return lambda path: write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
+def _write(table: pa.Table, path: Path) -> int:
+    return write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
 
 
 def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int) -> list[bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,13 @@ from core.persons.repeats import NOTHING, Repeats, repeats_together
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
+from tasks.counting.bundles import BUNDLES, bundled
+from tasks.engine.runs import Run
+from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import footer_of, opened, read_chunk
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-
-STEP = Step("repeats", __name__)
 
 
 def counted_columns(job: Job, source: Source) -> list[str]:
@@ -40,25 +42,20 @@ def _has_digests(dtype: pa.DataType) -> bool:
     return not (pt.is_duration(dtype) or pt.is_interval(dtype) or pt.is_union(dtype))
 
 
-def repeats_key(columns: Sequence[str], chunk: Chunk) -> Key:
-    """Returns the key of what repeats in a chunk."""
-    return STEP.key(chunk.key, columns)
+@dataclass(frozen=True)
+class RepeatReading:
+    """What is counted of repeating values: the columns, and the store."""
+
+    columns: tuple[str, ...]
+    store: Store
 
 
-def count_repeats(columns: Sequence[str], chunk: Chunk, store: Store) -> Artifact:
-    """Counts how often the values of columns repeat in one chunk, on a sample of the values where they are many.
+def _count(given: RepeatReading, chunk: Chunk, path: Path) -> int:
+    return _write(path, _counted(given.columns, chunk))
 
-    Raises:
-        SourceError: the file cannot be read, or has changed.
-        ObjectStoreError: the source is in a store that cannot be read.
-    """
 
-    def write(path: Path) -> int:
-        table = _table(_counted(columns, chunk))
-        pq.write_table(table, path, compression="lz4", write_statistics=False)
-        return len(table)
-
-    return store.make("repeats", repeats_key(columns, chunk), ".parquet", write)
+REPEATS = FileStep("repeats", make=_count, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns)
+"""How often the values of columns repeat in a chunk, on a sample of the values where they are many."""
 
 
 def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
@@ -112,41 +109,53 @@ def _read(table: pa.Table) -> list[Repeats]:
     ]
 
 
-def bundle_key(columns: Sequence[str], parts: Sequence[Artifact]) -> Key:
-    """Returns the key of what repeats in several chunks together."""
-    return STEP.key("bundle", [part.sha256 for part in parts], columns)
+def _add(given: RepeatReading, parts: Sequence[Artifact], path: Path) -> int:
+    return _write(path, _together(given, parts))
 
 
-def add_repeats(columns: Sequence[str], store: Store, key: Key, parts: Sequence[Artifact]) -> Artifact:
-    """Adds up what repeats in several chunks, or in bundles of them; the sum is no larger than one of them may be.
+def _write(path: Path, found: Sequence[Repeats]) -> int:
+    table = _table(found)
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)
+
+
+BUNDLED = FileStep(
+    BUNDLES,
+    make=_add,
+    reads=lambda _given, parts: [part.sha256 for part in parts],
+    settings=lambda given: given.columns,
+    phase="bundle repeats",
+)
+"""What repeats in several chunks, or in bundles of them; the sum is no larger than one of them may be."""
+
+
+def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
+    """Returns the identifiers whose values repeat, with how often; none where persons are named, or the job says that every record is one.
 
     Raises:
-        StorageError: an artefact is gone, or the disk is full.
+        SkaldError: whatever a step raises.
     """
-
-    def write(path: Path) -> int:
-        table = _table(_together(columns, parts, store))
-        pq.write_table(table, path, compression="lz4", write_statistics=False)
-        return len(table)
-
-    return store.make("bundles", key, ".parquet", write)
+    given = RepeatReading(tuple(counted_columns(run.job, source)), run.store)
+    if not given.columns:
+        return {}
+    parts = each(run, REPEATS, given, source.chunks)
+    return repeated_columns(given, bundled(run, BUNDLED, given, parts, raw=REPEATS.name))
 
 
-def _together(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> list[Repeats]:
-    found = [NOTHING] * len(columns)
+def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[Repeats]:
+    found = [NOTHING] * len(given.columns)
     for part in parts:
-        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(store.path(part))), strict=True)]
+        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(given.store.path(part))), strict=True)]
     return found
 
 
-def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> dict[str, RepeatedColumn]:
+def repeated_columns(given: RepeatReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
     """Returns the columns whose values repeat, with how often; measurements are none, because no fraction is the number of a person.
 
     Args:
-        columns: In the order in which they were counted.
+        given: Has the columns, in the order in which they were counted.
         parts: Of all chunks, or of bundles of them.
-        store: Has them.
     """
-    found = _together(columns, parts, store)
-    told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1 and not one.measured}
+    found = _together(given, parts)
+    told = {name: one for name, one in zip(given.columns, found, strict=True) if one.most > 1 and not one.measured}
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}

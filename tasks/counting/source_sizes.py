@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,16 +24,18 @@ from core.histograms.histogram import count_cells
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
+from tasks.counting.bundles import Merge
 from tasks.counting.chunk_cells import bundled_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import add_histograms, fingerprints
+from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
 from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
+from tasks.engine.runs import Run
+from tasks.engine.steps import one, takes_wholes
 from tasks.store.database import connect, literal
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
-STEP = Step("sizes", __name__)
 MOST_ROWS = 30_000_000
 """Cells of all chunks together beyond which adding them up once more would cost too much of a run."""
 
@@ -107,78 +110,89 @@ def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Seq
     return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
 
 
-def sizes_key(coding: Coding, files: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> Key:
-    """Returns the key of the class sizes of the source."""
-    return STEP.key(coding.key, len(coding.domains), fingerprints(files), fingerprints(pairs))
+class CellFiles(NamedTuple):
+    """What class sizes are counted of.
 
-
-def count_class_sizes(
-    job: Job, domain: Artifact, files: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, spill: Path
-) -> Artifact:
-    """Counts the combinations of QID values of the source by their records, or by their persons.
-
-    Args:
-        job: Gives the memory.
-        domain: The domain table.
+    Attributes:
         files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
         pairs: Pairs of person and cell of the chunks, in the same order; none where no person is named.
-        store: Gets the counts.
-        spill: Folder for what does not fit into memory.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
-    coding = load_coding(job, domain, store)
 
-    def write(path: Path) -> int:
-        if pairs:
-            found = sizes_together([Sizes.of(part) for part in persons_of_combinations(coding, files, pairs, store, job.memory)])
-        else:
-            found = _counted(job, coding, files, store, spill)
-        path.write_text(found.model_dump_json())
-        return len(found.sizes)
-
-    return store.make("sizes", sizes_key(coding, files, pairs), ".json", write)
+    files: Sequence[Artifact]
+    pairs: Sequence[Artifact] = ()
 
 
-def add_histograms_and_sizes(
-    job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, bundles: Sequence[Artifact] = ()
-) -> Artifact:
-    """Sums the histograms of all chunks into the root histogram, and counts the sizes of classes before of the same reading.
+def _count(given: DomainTable, cells: CellFiles, path: Path) -> int:
+    """Counts the combinations of QID values of the source by their records, or by their persons."""
+    if not cells.pairs:
+        return _write(_counted(given, cells.files), path)
+    parts = persons_of_combinations(given.coding, cells.files, cells.pairs, given.store, given.job.memory)
+    return _write(sizes_together([Sizes.of(part) for part in parts]), path)
 
-    Args:
-        job: Gives the memory.
-        domain: The domain table.
-        root: The root.
-        parts: Histograms at the finest node.
-        store: Gets the sum, and the sizes where the cells were read one by one for a coarser root and few enough to be held.
-        spill: Folder for what does not fit into memory.
-        bundles: As for ``add_histograms``.
 
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: a table is not what its step promises.
+def _write(found: Sizes, path: Path) -> int:
+    path.write_text(found.model_dump_json())
+    return len(found.sizes)
+
+
+SIZES = FileStep(
+    "sizes",
+    make=_count,
+    reads=lambda given, cells: [given.coding.key, fingerprints(cells.files), fingerprints(cells.pairs)],
+    settings=lambda given: len(given.coding.domains),
+    suffix=".json",
+)
+"""The class sizes of the source."""
+
+
+def _add(given: RootTable, merge: Merge, path: Path) -> int:
+    """Sums the histograms of all chunks, and counts the sizes of classes before of the same reading.
+
+    That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
-    coding = load_coding(job, domain, store)
-    wanted = is_counted(coding, root, parts) and store.find("sizes", sizes_key(coding, parts)) is None
+    cells = CellFiles(merge.parts)
+    wanted = is_counted(given.coding, given.root, merge.parts) and SIZES.find(given, cells) is None
     # What workers of a cluster summed at the root tells nothing finer.
-    plain = (bundles or parts)[0].step == OF_CHUNK
-    combinations = _combinations(job, coding, parts) if wanted and plain else None
-    made = add_histograms(job, domain, root, parts, store, spill, bundles, [combinations] if combinations else [])
+    combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
+    rows = add_histograms(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
-        _keep(Sizes.counted(combinations), sizes_key(coding, parts), store)
-    return made
+        SIZES.kept(given, cells, partial(_write, Sizes.counted(combinations)))
+    return rows
 
 
-def _keep(found: Sizes, key: Key, store: Store) -> Artifact:
-    def write(path: Path) -> int:
-        path.write_text(found.model_dump_json())
-        return len(found.sizes)
+WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HISTOGRAM)
+"""The root histogram, and the class sizes with it where one reading serves both."""
 
-    return store.make("sizes", key, ".json", write)
+
+def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
+    """Phase 2: the root histogram of the whole source.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    given = RootTable.at(DomainTable.of(run, domain), root)
+    # Sizes of persons are counted of pairs, and those of the finest root of the sum.
+    alone = root == given.coding.finest or bool(run.job.columns.person)
+    merge = Merge(parts, bundled_histograms(run, given, parts))
+    return one(run, HISTOGRAM if alone else WITH_SIZES, given, merge, "merge histograms")
+
+
+def count_sizes(
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()
+) -> Artifact | None:
+    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
+
+    They are of records, or of persons where there are ``pairs``.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    given = DomainTable.of(run, domain)
+    if not is_counted(given.coding, root, parts, pairs):
+        return None
+    files = [histogram] if root == given.coding.finest and not pairs else parts
+    # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
+    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=takes_wholes(run) and files != [histogram])
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
@@ -189,7 +203,8 @@ def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combin
     return Combinations(coding.packing, qids, coding.records, rows)
 
 
-def _counted(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, spill: Path) -> Sizes:
+def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
+    job, coding, store, spill = given.job, given.coding, given.store, given.spill
     # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
     words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
     if words and (combinations := _combinations(job, coding, files)):

@@ -24,10 +24,10 @@ from tasks.counting.chunk_cells import bundled_cells, whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import fingerprints
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-STEP = Step("visits", __name__)
+STEP = StepCode("visits", __name__)
 BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4
 PART = 4
 """One part in so many of the memory is for persons."""

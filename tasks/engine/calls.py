@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from core.columns.thread_share import at_most
 from schemas.job.job import Job
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact
 
 Result = TypeVar("Result")
@@ -86,7 +86,7 @@ class Call:
     whole: bool = False
 
     @classmethod
-    def once(cls, step: Step, label: str, arguments: tuple[Any, ...]) -> Self:
+    def once(cls, step: StepCode, label: str, arguments: tuple[Any, ...]) -> Self:
         """Returns a call that a worker may make, and that no later run finds made."""
         return cls(step.once(), label, arguments, elsewhere=True)
 

@@ -10,7 +10,7 @@ Listener = Callable[[str, int, int], None]
 _listeners: list[Listener] = []
 
 
-class Step(NamedTuple):
+class StepWords(NamedTuple):
     """What a step is to whoever watches a run.
 
     Attributes:
@@ -27,27 +27,27 @@ class Step(NamedTuple):
 
 
 STEPS = {
-    "values": Step(1, "look at columns that are published untreated", 1, 2),
-    "passthrough": Step(1, "add up what was seen of them", 2, 2),
-    "domains": Step(1, "count domains", 2, 20),
-    "domain": Step(1, "merge domains", 20, 22),
-    "histograms": Step(2, "count cells", 22, 42),
-    "histogram": Step(2, "merge cells", 42, 46),
-    "sizes": Step(2, "count classes of the source", 46, 48),
-    "search": Step(2, "search lattice", 48, 60),
-    "coded": Step(2, "code records", 22, 42),
-    "recode": Step(2, "make classes", 42, 60),
-    "cuts": Step(2, "cut cells", 46, 60),
-    "sample": Step(2, "draw sample", 22, 30),
-    "part": Step(2, "share records out", 30, 45),
-    "fragments": Step(3, "anonymise fragments", 45, 92),
-    "measured": Step(3, "anonymise by each method", 0, 100),
-    "rewrite": Step(3, "rewrite chunks", 60, 85),
-    "files": Step(3, "write release", 85, 92),
-    "repeats": Step(4, "look for identifiers that repeat", 92, 93),
-    "contents": Step(4, "tell records by what they hold", 93, 93),
-    "verify": Step(4, "recount written files", 93, 98),
-    "publish": Step(4, "publish release", 98, 100),
+    "values": StepWords(1, "look at columns that are published untreated", 1, 2),
+    "passthrough": StepWords(1, "add up what was seen of them", 2, 2),
+    "domains": StepWords(1, "count domains", 2, 20),
+    "domain": StepWords(1, "merge domains", 20, 22),
+    "histograms": StepWords(2, "count cells", 22, 42),
+    "histogram": StepWords(2, "merge cells", 42, 46),
+    "sizes": StepWords(2, "count classes of the source", 46, 48),
+    "search": StepWords(2, "search lattice", 48, 60),
+    "coded": StepWords(2, "code records", 22, 42),
+    "recode": StepWords(2, "make classes", 42, 60),
+    "cuts": StepWords(2, "cut cells", 46, 60),
+    "sample": StepWords(2, "draw sample", 22, 30),
+    "part": StepWords(2, "share records out", 30, 45),
+    "fragments": StepWords(3, "anonymise fragments", 45, 92),
+    "measured": StepWords(3, "anonymise by each method", 0, 100),
+    "rewrite": StepWords(3, "rewrite chunks", 60, 85),
+    "files": StepWords(3, "write release", 85, 92),
+    "repeats": StepWords(4, "look for identifiers that repeat", 92, 93),
+    "contents": StepWords(4, "tell records by what they hold", 93, 93),
+    "verify": StepWords(4, "recount written files", 93, 98),
+    "publish": StepWords(4, "publish release", 98, 100),
 }
 """The steps of all methods, by the name that tasks, artefacts and progress have in common."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from tasks.engine.calls import Call, groups, sharing, tasks_for
 from tasks.engine.flows import in_flow_run
@@ -21,7 +21,12 @@ from tasks.engine.runs import Run
 from tasks.engine.withdrawal import withdrawn_by
 from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
+from tasks.store.step import FileStep, Given, Step
 from tasks.store.store import Artifact
+
+G = TypeVar("G", bound=Given)
+Item = TypeVar("Item")
+Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
@@ -75,6 +80,67 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
         result = function()
     advance(step, 1, 1)
     return result
+
+
+def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
+    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``elsewhere``.
+
+    Raises:
+        SkaldError: whatever the step raises.
+    """
+    [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, whole=True))
+    return made
+
+
+def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]) -> list[Stepped]:
+    """Maps a step over chunks, or whatever it makes a result of, and returns the results in order.
+
+    Neighbours are made in one call, because a task for each would cost more than the item.
+
+    Raises:
+        SkaldError: whatever the step raises.
+    """
+    return _each(run, step, given, cut(items), step.watched)
+
+
+def each_alone(
+    run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
+) -> list[Stepped]:
+    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said.
+
+    Raises:
+        SkaldError: whatever the step raises.
+    """
+    return _each(run, step, given, [[item] for item in items], label or step.watched, workers)
+
+
+def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
+    """Returns the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
+
+    The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
+
+    Raises:
+        SkaldError: whatever the step raises.
+    """
+    lost = [item for item in items if step.find(given, item) is None] if workers_elsewhere() else []
+    if lost:
+        each(run, step, given, lost)
+    return step(given, items)
+
+
+def _each(
+    run: Run, step: Step[G, Item, Stepped], given: G, parts: Sequence[Sequence[Item]], label: str, workers: int | None = None
+) -> list[Stepped]:
+    calls = [
+        Call(
+            key=key_of_all([step.key(given, item) for item in part]),
+            label=f"{label} {number} of {len(parts)}",
+            arguments=(given, part),
+            elsewhere=True,
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
+    return [made for result in map_step(run, step.watched, step, calls, workers) for made in result]
 
 
 def map_groups(

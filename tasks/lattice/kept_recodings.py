@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -12,11 +14,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.local_suppression.recoding import read_stages
-from core.recoding.recoding import Recoding, read_recoding
+from core.recoding.recoding import Recoding, read_recoding, recoding_tables
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
+from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table
+from tasks.store.tables import read_table, write_plain
 
 
 class RecodingArtifacts(BaseModel):
@@ -39,6 +42,39 @@ class RecodingArtifacts(BaseModel):
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
+def found_recoding(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
+    """Returns a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
+
+    Args:
+        store: Has them.
+        key: Of all of them.
+        steps: The step of each, by the name of the field.
+    """
+    found = {name: store.find(step, key) for name, step in steps.items()}
+    return None if None in found.values() else RecodingArtifacts.model_validate(found)
+
+
+def kept_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
+    """Keeps in figures what became of a source."""
+    return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
+
+
+def kept_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
+    """Keeps a recoding of cells.
+
+    Raises:
+        StorageError: the disk is full.
+    """
+    cells, classes = recoding_tables(recoding)
+    return RecodingArtifacts(
+        outcome=kept_outcome(store, key, outcome),
+        cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
+        classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
+    )
+
+
+OF_CELLS = {name: name for name in ("outcome", "cells", "classes")}
+"""The steps of a recoding of cells."""
 Withheld = NDArray[Any]
 _loaded: dict[tuple[str, ...], Recoding] = {}
 _loading = Lock()

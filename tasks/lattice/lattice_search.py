@@ -6,11 +6,13 @@ from core.lattice.map import LatticeMap
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.phases import search_lattice
-from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.lattice.recodings import check_hierarchies, choose_root, search_lattice
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 

@@ -118,12 +118,12 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
         give_back()
-        for artifact, root in zip(chunks.roots(coding, roots, cells), roots, strict=True):
+        for artifact, root in zip(chunks.roots(roots, cells), roots, strict=True):
             give_back()
-            yield load_histogram(artifact, coding, root, chunks.store)
+            yield load_histogram(artifact, coding, root, chunks.table.store)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
-        return chunks.crowded(coding, nodes, most, memory // 4)
+        return chunks.crowded(nodes, most, memory // 4)
 
     examination = Examination(
         axes,
@@ -207,4 +207,4 @@ def below(job: Job, coding: Coding, found: Found, first: Histogram, chunks: Chun
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first
-    return load_histogram(chunks.roots(coding, [root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.store)
+    return load_histogram(chunks.roots([root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.table.store)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
+from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.node import Node
@@ -16,18 +15,19 @@ from core.lattice.lattice import Lattice
 from core.lattice.roots import dense_root, occupied_root
 from core.lattice.search import Found
 from core.local_suppression.recoding import stages_table
-from core.recoding.recoding import recoding_tables
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from tasks.counting.coding import Coding, load_coding
-from tasks.counting.further_roots import ChunkSums
+from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.further_roots import ChunkSums, sums_of_chunks
 from tasks.counting.histograms import fingerprints, is_taken, load_histogram
 from tasks.counting.visits import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
-from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.engine.runs import Run
+from tasks.engine.steps import one, takes_wholes
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.levels import named_node, searched
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
@@ -36,10 +36,10 @@ from tasks.lattice.node_recodings import Local, Made, recode_node
 from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
 from tasks.lattice.promises import asked, check_enough, nothing_left, promise_of, promise_of_people
 from tasks.lattice.replay import applied, replayed_root
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-
-STEP = Step("search", __name__)
+from tasks.store.tables import write_plain
 
 
 class Outcome(BaseModel):
@@ -135,48 +135,40 @@ def choose_root(job: Job, coding: Coding) -> Node:
     return root
 
 
-def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> Key:
-    """Returns the key of the search and of the recoding that it makes.
+class SearchedCells(NamedTuple):
+    """What is searched.
 
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
-    # Chunks tell more than their sum at a root that is not the finest; and how much of it is examined, the memory decides.
-    read = histogram.sha256, root, [] if root == coding.finest else fingerprints(parts)
-    known = *read, fingerprints(pairs)
-    return STEP.key(*known, *asked(job, coding), job.memory, job.suppression.rounds, job.replay is not None, job.name)
-
-
-def search(
-    job: Job,
-    domain: Artifact,
-    root: Node,
-    histogram: Artifact,
-    parts: Sequence[Artifact],
-    pairs: Sequence[Artifact],
-    store: Store,
-    chunks: ChunkSums | None = None,
-) -> RecodingArtifacts:
-    """Finds the best node and makes its recoding.
-
-    Args:
-        job: The job.
-        domain: The domain table.
+    Attributes:
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where no person is named.
-        store: Gets the recoding.
-        chunks: What further roots are asked of; this process reads the chunks' histograms if it is left out.
-
-    Raises:
-        PrivacyError: the best node would suppress everything, or one that is replayed or named more than the limit allows.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: artefacts are gone.
+        chunks: What further roots are asked of; the process that searches reads the chunks' histograms if it is left out.
     """
-    coding = load_coding(job, domain, store)
-    key = search_key(job, coding, root, histogram, parts, pairs)
+
+    root: Node
+    histogram: Artifact
+    parts: Sequence[Artifact]
+    pairs: Sequence[Artifact]
+    chunks: ChunkSums | None = None
+
+
+def _read(given: DomainTable, cells: SearchedCells) -> list[object]:
+    # Chunks tell more than their sum at a root that is not the finest.
+    further = [] if cells.root == given.coding.finest else fingerprints(cells.parts)
+    return [cells.histogram.sha256, cells.root, further, fingerprints(cells.pairs)]
+
+
+def _settings(given: DomainTable) -> list[object]:
+    job = given.job
+    # How much is examined, the memory decides; and the picture of the lattice has the job's name.
+    return [*asked(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
+
+
+def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
+    """Finds the best node and makes its recoding."""
+    job, store, coding = given.job, given.store, given.coding
+    key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
@@ -184,7 +176,7 @@ def search(
     whose = check_persons(job, people, counted)
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
-    chunks = chunks or ChunkSums(parts, store)
+    chunks = chunks or ChunkSums(given, parts)
     found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
@@ -201,16 +193,32 @@ def search(
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
     )
-    cells, classes = recoding_tables(made.recoding)
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
-    return RecodingArtifacts(
-        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
-        cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
-        classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
-        later=store.make("later", key, ".parquet", lambda path: _write(path, stages_table(made.recoding.later))) if made.local else None,
-        withheld=store.make("withheld", key, ".npy", lambda path: write_withheld(linked, path)) if linked else None,
-    )
+    later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
+    withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
+    return kept_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
+
+
+SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
+"""The search of the lattice, and the recoding of the node that won."""
+
+
+def search_lattice(
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
+) -> RecodingArtifacts:
+    """Phase 2: the best node and its recoding.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
+    # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
+    # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
+    elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and takes_wholes(run)
+    if not elsewhere:
+        cells = cells._replace(chunks=sums_of_chunks(run, domain, parts))
+    return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
@@ -228,9 +236,8 @@ def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> 
 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
-    steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []), *(["withheld"] if keeps_linked(job) else []))
-    found = {step: store.find(step, key) for step in steps}
-    return None if None in found.values() else RecodingArtifacts.model_validate(found)
+    further = [*(["later"] if job.suppression.is_local else []), *(["withheld"] if keeps_linked(job) else [])]
+    return found_recoding(store, key, OF_CELLS | {step: step for step in further})
 
 
 def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outcome:
@@ -260,8 +267,3 @@ def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outco
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
     """Reads what the search found."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
-
-
-def _write(path: Path, table: pa.Table) -> int:
-    pq.write_table(table, path, compression="lz4", write_statistics=False)
-    return len(table)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
@@ -15,23 +11,21 @@ from core.mondrian.axes import Order, is_order_free
 from core.mondrian.classes import RowTable, column_held, cut_and_publish, of_people, recode_cells, whole_keeps
 from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
-from core.recoding.recoding import recoding_tables
 from core.units.rows import RowPersons
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, PersonsOfSource, pairs_at
-from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
 from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
-from tasks.store.keys import Key, Step
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 
-CUTS = Step("cuts", __name__)
 BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
 DEEPEST = "levels"
 """The one figure of an algorithm that does not add up: how deep it came."""
@@ -136,60 +130,48 @@ def in_fragments(job: Job, coding: Coding) -> bool:
     return method.fragments.count > 1 or method.mode == "relaxed" or needed > job.memory
 
 
-def cuts_key(job: Job, coding: Coding, histogram: Artifact, sizes: Artifact | None, pairs: Sequence[Artifact] = ()) -> Key:
-    """Returns the key of the recoding.
+class CutCells(NamedTuple):
+    """What is cut.
 
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
-    return CUTS.key(histogram.sha256, sizes and sizes.sha256, fingerprints(pairs), *asked(job, coding))
-
-
-def cut_all_cells(
-    job: Job,
-    domain: Artifact,
-    histogram: Artifact,
-    sizes: Artifact | None,
-    parts: Sequence[Artifact],
-    pairs: Sequence[Artifact],
-    store: Store,
-) -> RecodingArtifacts:
-    """Cuts the cells of the whole source and makes their recoding.
-
-    Args:
-        job: The job.
-        domain: The domain table.
+    Attributes:
         histogram: The cells at full resolution.
         sizes: How many of them there are by their records.
         parts: The chunks' histograms.
         pairs: Their pairs of person and cell; none where no person is named.
-        store: Gets the recoding.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: artefacts are gone.
     """
-    coding = load_coding(job, domain, store)
-    key = cuts_key(job, coding, histogram, sizes, pairs)
-    # All three or none: a kill between two of them leaves what is made anew, to the same bytes.
-    kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
-    if None not in kept.values():
-        return RecodingArtifacts.model_validate(kept)
-    counted = load_histogram(histogram, coding, coding.finest, store)
-    rows = rows_of_cells(job, coding, counted, parts, pairs, store)
+
+    histogram: Artifact
+    sizes: Artifact | None
+    parts: Sequence[Artifact]
+    pairs: Sequence[Artifact]
+
+    @property
+    def read(self) -> list[object]:
+        """What the cuts are made of."""
+        return [self.histogram.sha256, self.sizes and self.sizes.sha256, fingerprints(self.pairs)]
+
+
+def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
+    """Cuts the cells of the whole source and makes their recoding."""
+    job, coding, store, key = given.job, given.coding, given.store, CUTS.key(given, cells)
+    if kept := found_recoding(store, key, OF_CELLS):
+        return kept
+    counted = load_histogram(cells.histogram, coding, coding.finest, store)
+    rows = rows_of_cells(job, coding, counted, cells.parts, cells.pairs, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
     recoding, published = recode_cells(cutting, counted, rows.unit)
     check_cut(job, cutting, rows, published)
-    figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store)
-    outcome = outcome_of(job, coding, [published], figures, before, rows.unit.figures())
-    cells, classes = recoding_tables(recoding)
-    return RecodingArtifacts(
-        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
-        cells=store.make("cells", key, ".parquet", lambda path: write_plain(path, cells)),
-        classes=store.make("classes", key, ".parquet", lambda path: write_plain(path, classes)),
-    )
+    figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(cells.sizes, store)
+    return kept_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
+
+
+CUTS = FilesStep(
+    "cuts",
+    make=_cut,
+    reads=lambda _given, cells: cells.read,
+    settings=lambda given: asked(given.job, given.coding),
+)
+"""The cuts of the cells of the whole source, and the recoding by them."""
 
 
 def rows_of_cells(
@@ -279,9 +261,3 @@ def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:
     names = dict.fromkeys(name for one in figures for name in one)
     found = {name: (max if name == DEEPEST else sum)(one.get(name, 0) for one in figures) for name in names}
     return {NAMES_IN_FRAGMENTS.get(name, name): count for name, count in found.items()}
-
-
-def write_plain(path: Path, table: pa.Table) -> int:
-    """Writes a table and returns its number of rows."""
-    pq.write_table(table, path, compression="lz4", write_statistics=False)
-    return len(table)

@@ -22,11 +22,11 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.visits import Numbers, PersonsOfCells, held, laid_aside, shared_persons, shares_of
 from tasks.lattice.promises import check_enough, promise_of
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
-STEP = Step("people of leaves", __name__)
+PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves", __name__)
 
 
 class Merged(BaseModel):
@@ -163,7 +163,7 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
-        return held(visits) if holds else laid_aside(store, STEP.key(fingerprints(pairs), number, shares), visits)
+        return held(visits) if holds else laid_aside(store, PEOPLE.key(fingerprints(pairs), number, shares), visits)
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
     check_enough(job, found.number, "person")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words
 from core.histograms.cells import packing_of
@@ -22,21 +25,22 @@ from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table
-from tasks.counting.chunk_people import person_key, write_pairs
-from tasks.counting.coding import CellCoder, Coding, load_coding
-from tasks.counting.contents import digested_by, keep_contents
+from tasks.counting.chunk_people import write_pairs
+from tasks.counting.coding import CellCoder, Coding, DomainTable
+from tasks.counting.contents import CONTENTS, ContentReading, digested_by
 from tasks.counting.domains import axis_names
-from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of, write_plain
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
 from tasks.mondrian.census import census_table
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.store.keys import Key, Step
+from tasks.store.keys import StepCode
+from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk
+from tasks.store.tables import read_table, write_of_chunk, write_plain
 from tasks.writing.runs import write_run
 
-SAMPLED, PLANTED, PARTED = Step("sample", __name__), Step("plant", __name__), Step("part", __name__)
+PLANTED = StepCode("plant", __name__)
 ABREAST = 2
 """Fragments of the largest size that the memory has room for at a time: how large they are changes a release, their workers do not."""
 BYTES_PER_COLUMN = 24
@@ -61,39 +65,36 @@ def sample_share(job: Job, coding: Coding, attempt: int) -> float:
     return float(share)
 
 
-def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> Artifact:
-    """Counts the cells of a chunk that are in the sample.
+@dataclass(frozen=True)
+class SampleReading(DomainTable):
+    """What a sample is drawn by: the share of the records that it takes, beside the domain table."""
 
-    Raises:
-        SourceError: the file changed since phase 1.
-        StorageError: a table is not what its step promises.
-    """
-    seed = method_of(job).fragments.seed
-
-    def write(path: Path) -> int:
-        coder = CellCoder.at(coding, coding.finest)
-        found: list[Words] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
-        try:
-            for batch in read_chunk(chunk, axis_names(job)):
-                words = coder.cells(batch.columns)
-                drawn = sampled(words, share, seed)
-                found.append(tuple(word[drawn] for word in words))
-        except LookupError:
-            raise SourceError.changed(chunk.name) from None
-        words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
-        return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
-
-    return store.make("samples", sample_key(job, coding, share, chunk), ".parquet", write)
+    share: float
 
 
-def sample_key(job: Job, coding: Coding, share: float, chunk: Chunk) -> Key:
-    """Returns the key of a chunk's sample."""
-    return SAMPLED.key(chunk.key, coding.key, share, method_of(job).fragments.seed)
+def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
+    """Counts the cells of a chunk that are in the sample."""
+    coder, seed = CellCoder.at(given.coding, given.coding.finest), method_of(given.job).fragments.seed
+    found: list[Words] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
+    try:
+        for batch in read_chunk(chunk, axis_names(given.job)):
+            words = coder.cells(batch.columns)
+            drawn = sampled(words, given.share, seed)
+            found.append(tuple(word[drawn] for word in words))
+    except LookupError:
+        raise SourceError.changed(chunk.name) from None
+    words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
+    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
 
 
-def is_sampled(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> bool:
-    """Tells whether a chunk's sample is there."""
-    return store.find("samples", sample_key(job, coding, share, chunk)) is not None
+SAMPLES = FileStep(
+    "samples",
+    make=_sample,
+    reads=lambda given, chunk: [chunk.key, given.coding.key],
+    settings=lambda given: [given.share, method_of(given.job).fragments.seed],
+    phase="sample",
+)
+"""The cells of a chunk that are in the sample."""
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
@@ -140,9 +141,7 @@ class Planted(NamedTuple):
     sampled: int
 
 
-def plant_elsewhere(
-    job: Job, domain: Artifact, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
-) -> list[list[int]]:
+def plant_elsewhere(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
     """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample.
 
     Raises:
@@ -150,83 +149,80 @@ def plant_elsewhere(
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
     """
-    tree, sampled = plant(job, load_coding(job, domain, store), samples, share, attempt, most, store)
+    tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 
-def part_key(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
-    """Returns the key of a chunk's records apart by fragment, and of their census."""
-    whose = person_key(job, source.columns), [list(part) for part in digested_by(job, source.payload)]
-    # Ranks mean what they do in the order of siblings that the cuts were made along.
-    cuts = tree.qids, tree.ranks, tree.lefts, order_of(method_of(job))
-    return PARTED.key(chunk.key, coding.key, source.payload_key, *cuts, *whose)
+@dataclass(frozen=True)
+class PartReading(DomainTable):
+    """What records are set apart by: the source and the cuts between fragments, beside the domain table."""
+
+    source: Source
+    tree: Tree
+
+    @property
+    def contents(self) -> ContentReading:
+        """By what records are digested."""
+        return ContentReading(self.job, self.source.columns, self.store, digested_by(self.job, self.source.payload))
 
 
-def known_censuses(job: Job, coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
-    """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
-    kept = [store.find("census", part_key(job, coding, source, tree, chunk)) for chunk in source.chunks]
-    found = [artifact for artifact in kept if artifact]
-    return found if len(found) == len(kept) else None
-
-
-class Parted(NamedTuple):
+class Parted(BaseModel):
     """What is made of a chunk: its records by leaf, how many these are, and whose; the last is nothing where no person is named."""
+
+    model_config = ConfigDict(frozen=True)
 
     run: Artifact
     census: Artifact
     pairs: Artifact | None
 
-    @property
-    def made(self) -> list[Artifact]:
-        """All artefacts, as many for each chunk."""
-        return [self.run, self.census, *([self.pairs] if self.pairs else [])]
 
-
-def parted(job: Job, artifacts: Sequence[Artifact]) -> list[Parted]:
-    """Takes the artefacts of all chunks apart again."""
-    of_each = 3 if job.columns.person else 2
-    chunks = (artifacts[first : first + of_each] for first in range(0, len(artifacts), of_each))
-    return [Parted(mine[0], mine[1], mine[2] if job.columns.person else None) for mine in chunks]
-
-
-def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk, store: Store) -> Parted:
+def _part(given: PartReading, chunk: Chunk) -> Parted:
     """Sets the records of a chunk apart by the leaves of the tree, and counts them.
 
     Returns:
         One record batch per leaf, of cells, payload, what records are known again by and, where they are named, the digests of persons;
         the records per leaf and, of somebody, per leaf and sensitive value; the persons per leaf.
-
-    Raises:
-        SourceError: the file changed since phase 1.
-        HierarchyError: the hierarchy's file cannot be read.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
-    key, person = part_key(job, coding, source, tree, chunk), bool(job.columns.person)
+    store, key, person = given.store, PARTED.key(given, chunk), bool(given.job.columns.person)
     run, census, pairs = (store.find(step, key) for step in ("runs", "census", "pairs"))
     # All or none: a kill between two leaves one, and the chunk is read again.
     if run and census and (pairs or not person):
-        return Parted(run, census, pairs)
-    leaf, cell, codes, payload = _led(job, coding, source, tree, chunk)
+        return Parted(run=run, census=census, pairs=pairs)
+    leaf, cell, codes, payload = _led(given, chunk)
     # Kept, because what the source is known again by is told of the same.
-    kept = keep_contents(job, source.columns, digested_by(job, source.payload), chunk, store)
-    known = pq.read_table(store.path(kept)).combine_chunks()
+    known = pq.read_table(store.path(CONTENTS.made(given.contents, chunk))).combine_chunks()
     digests = known["person"].to_numpy() if person else None
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
     places = map(str, range(payload.num_columns))
     payload = pa.RecordBatch.from_arrays(columns, names=[*places, *known.column_names])
     counted = census_table(leaf, codes, digests)
     return Parted(
-        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
-        store.make("census", key, ".parquet", lambda path: write_plain(path, counted)),
-        None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
+        run=store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
+        census=store.make("census", key, ".parquet", partial(write_plain, counted)),
+        pairs=None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
     )
 
 
-def _led(
-    job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
+def _settings(given: PartReading) -> list[object]:
+    # Ranks mean what they do in the order of siblings that the cuts were made along.
+    cuts = given.tree.qids, given.tree.ranks, given.tree.lefts, order_of(method_of(given.job))
+    return [given.source.payload_key, *cuts, CONTENTS.settings(given.contents)]
+
+
+PARTED = FilesStep("part", make=_part, reads=lambda given, chunk: [chunk.key, given.coding.key], settings=_settings)
+"""The records of a chunk apart by fragment, and their census."""
+
+
+def known_censuses(given: PartReading) -> list[Artifact] | None:
+    """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
+    kept = [given.store.find("census", PARTED.key(given, chunk)) for chunk in given.source.chunks]
+    found = [artifact for artifact in kept if artifact]
+    return found if len(found) == len(kept) else None
+
+
+def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
     """Returns the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
+    job, coding, source, tree = given.job, given.coding, given.source, given.tree
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))
     places = [names.index(name) for name in source.payload]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,27 +13,25 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
 from core.mondrian.fragments import Tree
 from core.mondrian.replay import leaves_of, places_of, replay_cells, together, tree_of
-from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from tasks.composition.ledger import Entry, read_entry, settings_of
-from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.chunk_people import OF_PERSONS, pairs_key
-from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import chunk_key
-from tasks.counting.histograms import add_histograms, fingerprints, load_histogram
-from tasks.counting.phases import Artifacts, count_histograms, count_pairs, count_sizes
-from tasks.counting.phases import merge_histograms as merged_histogram
-from tasks.counting.source_sizes import read_sizes
-from tasks.engine.calls import Call
+from tasks.counting.bundles import Merge
+from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
+from tasks.counting.chunk_people import PAIRS, count_pairs
+from tasks.counting.coding import Coding, DomainTable, load_coding
+from tasks.counting.domains import ChunkReading
+from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_histogram
+from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import run_step
-from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.engine.steps import one
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.promises import asked, most_suppressed
 from tasks.lattice.replay import replayed
 from tasks.mondrian.cells import (
     CUTS,
+    CutCells,
     cutting_by,
     cutting_of,
     in_fragments,
@@ -40,26 +39,23 @@ from tasks.mondrian.cells import (
     order_of,
     orders_learnt,
     rows_of_cells,
-    write_plain,
 )
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
-from tasks.store.keys import Key, Step
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
+from tasks.writing.cells import rewrite_cells
 from tasks.writing.people import KeptPeople
-from tasks.writing.phases import people_kept, rewrite, write_files
-
-STEP = Step("replayed cuts", __name__)
 
 
 class CountedChunks(NamedTuple):
     """What was counted of the chunks of a release: their histograms, and pairs of person and cell, none where no person is named."""
 
-    parts: Artifacts
-    pairs: Artifacts
+    parts: Sequence[Artifact]
+    pairs: Sequence[Artifact]
 
 
-def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome, KeptPeople]:
+def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, KeptPeople]:
     """Applies the cuts of the release that the job replays.
 
     Returns:
@@ -79,18 +75,15 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
     with run.phase("histogram"):
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
-        histogram = merged_histogram(run, domain, coding.finest, parts)
+        histogram = merge_histograms(run, domain, coding.finest, parts)
         sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
         earlier, before = _earlier(job, source, store)
         assert earlier.recoded is not None
-        read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before.parts)
-        key = STEP.key(*read, fingerprints(pairs), fingerprints(before.pairs), *asked(job, coding))
-        arguments = (job, domain, histogram, sizes, CountedChunks(parts, pairs), earlier.recoded.domain, before, key, store, run.spill)
-        recoding = run_step(run, "cuts", recode_by_replayed_cuts, Call(key, "apply earlier cuts", arguments))
+        cells = ReplayedCells(CutCells(histogram, sizes, parts, pairs), earlier.recoded.domain, before)
+        recoding = one(run, REPLAYED, DomainTable.of(run, domain), cells, "apply earlier cuts")
     with run.phase("rewrite"):
-        files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-        people = people_kept(run, source, domain, recoding)
+        files, people = rewrite_cells(run, source, domain, recoding)
     return files, read_local_outcome(recoding, store), people
 
 
@@ -105,82 +98,74 @@ def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, CountedChun
     if entry.recoded is None:
         raise ReplayError.in_fragments(release)
     # Its cuts are made again, which another way of cutting would make otherwise.
-    if not CUTS.made(entry.recoded.recoding.outcome.key):
+    if not CUTS.keys.made(entry.recoded.recoding.outcome.key):
         raise ReplayError.not_kept(release)
-    found = [store.find(OF_CHUNK, chunk_key(job, chunk)) for chunk in entry.chunks]
+    reading = ChunkReading(job, source.columns, store)
+    found = [HISTOGRAMS.find_by(reading, chunk) for chunk in entry.chunks]
     if job.columns.person:
-        found += [store.find(OF_PERSONS, pairs_key(job, source.columns, chunk)) for chunk in entry.chunks]
+        found += [PAIRS.find_by(reading, chunk) for chunk in entry.chunks]
     kept = [part for part in found if part is not None]
     if len(kept) < len(found) or not store.whole(entry.recoded.domain):
         raise ReplayError.not_kept(release)
     return entry, CountedChunks(kept[: len(entry.chunks)], kept[len(entry.chunks) :])
 
 
-def recode_by_replayed_cuts(
-    job: Job,
-    domain: Artifact,
-    histogram: Artifact,
-    sizes: Artifact | None,
-    counted: CountedChunks,
-    old_domain: Artifact,
-    old: CountedChunks,
-    key: Key,
-    store: Store,
-    spill: Path,
-) -> RecodingArtifacts:
-    """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding.
+class ReplayedCells(NamedTuple):
+    """What is cut as before.
 
-    Args:
-        job: The job.
-        domain: The domain table.
-        histogram: The cells at full resolution.
-        sizes: How many of them there are by their records.
-        counted: What was counted of its chunks.
-        old_domain: The domain table of the earlier release.
-        old: What was counted of its chunks.
-        key: Of all that.
-        store: Gets the recoding.
-        spill: Folder for what does not fit into memory.
-
-    Raises:
-        PrivacyError: more records than the limit allows are in classes that fail.
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
+    Attributes:
+        now: The cells of this source.
+        domain: The domain table of the earlier release.
+        before: What was counted of its chunks.
     """
-    kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
-    if None not in kept.values():
-        return RecodingArtifacts.model_validate(kept)
-    before, tree = _tree(job, old_domain, old, store, spill)
-    coding = load_coding(job, domain, store)
-    cells = load_histogram(histogram, coding, coding.finest, store)
-    rows = rows_of_cells(job, coding, cells, *counted, store)
+
+    now: CutCells
+    domain: Artifact
+    before: CountedChunks
+
+
+def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
+    """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding."""
+    job, store, key, now = given.job, given.store, REPLAYED.key(given, cells), cells.now
+    if kept := found_recoding(store, key, OF_CELLS):
+        return kept
+    before, tree = _tree(replace(given, domain=cells.domain), cells.before)
+    coding = load_coding(job, given.domain, store)
+    counted = load_histogram(now.histogram, coding, coding.finest, store)
+    rows = rows_of_cells(job, coding, counted, now.parts, now.pairs, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
-    leaves = leaves_of(tree, cells.codes, _places(job, before, coding))
-    made = replay_cells(cutting, cells, leaves, job.suppression.treatment, rows.unit)
+    leaves = leaves_of(tree, counted.codes, _places(job, before, coding))
+    made = replay_cells(cutting, counted, leaves, job.suppression.treatment, rows.unit)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
-    search = {"partitions": made.partitions, "cells": cells.cells, "fragments": 1, "failing": made.failing} | orders_learnt(job, before)
+    search = {"partitions": made.partitions, "cells": counted.cells, "fragments": 1, "failing": made.failing} | orders_learnt(job, before)
     outcome = LocalOutcome(
         suppressed=made.suppressed,
         masked=made.masked,
         loss=dict(made.loss),
         ncp=dict(made.penalties),
         search=search,
-        before=read_sizes(sizes, store),
+        before=read_sizes(now.sizes, store),
         people=rows.unit.figures(),
     )
-    recoded, classes = recoding_tables(made.recoding)
-    return RecodingArtifacts(
-        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
-        cells=store.make("cells", key, ".parquet", lambda path: write_plain(path, recoded)),
-        classes=store.make("classes", key, ".parquet", lambda path: write_plain(path, classes)),
-    )
+    return kept_cells(store, key, made.recoding, outcome)
 
 
-def _tree(job: Job, domain: Artifact, counted: CountedChunks, store: Store, spill: Path) -> tuple[Coding, Tree]:
+REPLAYED = FilesStep(
+    "replayed cuts",
+    make=_recode,
+    reads=lambda _given, cells: [*cells.now.read, cells.domain.sha256, fingerprints(cells.before.parts), fingerprints(cells.before.pairs)],
+    settings=lambda given: asked(given.job, given.coding),
+    phase="cuts",
+)
+"""The cuts of an earlier release applied to the cells of this source, and the recoding by them."""
+
+
+def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, Tree]:
     """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
-    coding = load_coding(job, domain, store)
-    cells = load_histogram(add_histograms(job, domain, coding.finest, counted.parts, store, spill), coding, coding.finest, store)
+    job, store, coding = table.job, table.store, table.coding
+    cells = load_histogram(HISTOGRAM.made(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
     return coding, tree_of(cutting, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words, places_among, single_word
 from core.histograms.cells import packing_of
@@ -29,20 +29,22 @@ from core.units.rows import RowPersons, unit_of_records
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
-from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of, write_plain
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
+from tasks.mondrian.kept_fragments import FragmentArtifacts, FragmentLosses, read_losses
 from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import write_plain
 from tasks.writing.classes import published_beside, set_apart, write_part
-from tasks.writing.members import fragment_members_key, keep_fragment
+from tasks.writing.members import write_fragment_members
 from tasks.writing.people import people_table, write_people
 
-STEP = Step("fragment", __name__)
 OF_FRAGMENT = 32
 """Bits of a class's number within its fragment, where persons are kept; those above tell the fragment, by its first leaf."""
 
@@ -70,72 +72,29 @@ class Lot(NamedTuple):
 Part = tuple[NDArray[np.int32], Lot]
 
 
-class FragmentLosses(BaseModel):
-    """Sums over the records of a fragment; they add up (papers/distributed-mondrian.txt, section 6).
+@dataclass(frozen=True)
+class FragmentReading(DomainTable):
+    """What fragments are anonymised by: the source says what is published, beside the domain table."""
+
+    source: Source
+
+
+class FragmentShare(NamedTuple):
+    """The records of a fragment.
 
     Attributes:
-        losses: By name.
-        penalties: NCP by QID.
-        files: How many files the fragment fills; some may be without a record.
-        figures: What the algorithm counted, by name.
-        before: Class sizes of its records as they are.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    losses: dict[str, int | float]
-    penalties: dict[str, float]
-    files: int
-    figures: dict[str, int] = {}
-    before: Sizes = Sizes()
-
-
-class FragmentArtifacts(BaseModel):
-    """What a worker leaves: the losses (JSON), the files of the release, the classes of its records and, where persons are named, who is in
-    which class."""
-
-    model_config = ConfigDict(frozen=True)
-
-    losses: Artifact
-    files: list[Artifact]
-    members: Artifact
-    people: Artifact | None = None
-    classes: Artifact | None = None
-
-
-def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> Key:
-    """Returns the key of an anonymised fragment.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
-    # Chunks in another order hold the same records.
-    runs = sorted(run.sha256 for lot in lots for run in lot)
-    return STEP.key(group, runs, source.payload_key, source.file_rows(job), *asked(job, coding))
-
-
-def anonymise(
-    job: Job, domain: Artifact, source: Source, group: Group, lots: Sequence[Sequence[Artifact]], store: Store
-) -> FragmentArtifacts:
-    """Anonymises one fragment and writes its files.
-
-    Args:
-        job: The job.
-        domain: The domain table.
-        source: Says what is published.
         group: The leaves that the fragment is made of.
         lots: The records of every chunk, apart by leaf; of several lots one is held at a time.
-        store: Gets what is made.
-
-    Raises:
-        PrivacyError: the memory cannot hold the different combinations of the fragment.
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-        ValuesError: equal records share values so long that no reader could unpack a file.
     """
-    coding = load_coding(job, domain, store)
-    key = fragment_key(job, coding, source, group, lots)
+
+    group: Group
+    lots: Sequence[Sequence[Artifact]]
+
+
+def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtifacts:
+    """Anonymises one fragment and writes its files."""
+    job, coding, source, store, (group, lots) = given.job, given.coding, given.source, given.store, fragment
+    key = FRAGMENT.key(given, fragment)
     if found := _found(job, key, store):
         return found
     published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in lots])
@@ -144,7 +103,7 @@ def anonymise(
     apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
     for number, (classes, lot) in enumerate(parts):
         write = partial(apart, classes=classes, payload=lot.payload)
-        runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
+        runs.append(store.path(store.make("runs", FRAGMENT.keys.key(key, number), ".arrow", write)))
         members.append((classes, lot.kept))
         if lot.digests is not None:
             beside = published_beside(job, source, published.labels, classes, lot.payload)
@@ -157,6 +116,17 @@ def anonymise(
     kept["members"] = _kept_members(key, group, members, store)
     # Last of all: where it is, the rest is.
     return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files, **kept)
+
+
+FRAGMENT = FilesStep(
+    "fragment",
+    make=_anonymise,
+    # Chunks in another order hold the same records.
+    reads=lambda _given, fragment: [fragment.group, sorted(run.sha256 for lot in fragment.lots for run in lot)],
+    settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job), *asked(given.job, given.coding)],
+    phase="fragments",
+)
+"""A fragment that is anonymised alone, with its files."""
 
 
 def _values(coding: Coding, words: Words) -> list[pa.Array]:
@@ -177,13 +147,14 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
     table = table.set_column(0, "class", pc.add(table["class"], first))
     return {
         "people": store.make("people", key, ".parquet", lambda path: write_people(path, table)),
-        "classes": store.make("classes", key, ".parquet", lambda path: write_plain(path, listed)),
+        "classes": store.make("classes", key, ".parquet", partial(write_plain, listed)),
     }
 
 
 def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], pa.Table]], store: Store) -> Artifact:
     classes, kept = np.concatenate([one for one, _ in members]), pa.concat_tables([one for _, one in members])
-    return keep_fragment(key, group[0] << OF_FRAGMENT, classes, kept, store)
+    write = partial(write_fragment_members, first=group[0] << OF_FRAGMENT, classes=classes, kept=kept)
+    return store.make("members", key, ".parquet", write)
 
 
 def _classified(
@@ -205,21 +176,15 @@ def _classified(
 
 def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     losses = store.find("losses", key)
-    kept = {step: store.find(step, key) for step in ("people", "classes") if job.columns.person}
-    kept["members"] = store.find("members", fragment_members_key(key))
+    kept = {step: store.find(step, key) for step in ("members", *(("people", "classes") if job.columns.person else ()))}
     if losses is None or None in kept.values():
         return None
-    files = [store.find("files", STEP.key(key, number)) for number in range(read_losses(losses, store).files)]
+    files = [store.find("files", FRAGMENT.keys.key(key, number)) for number in range(read_losses(losses, store).files)]
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 
 def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
-    return store.make("files", STEP.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
-
-
-def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Reads what a fragment cost."""
-    return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
+    return store.make("files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 
 def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> Lot:
@@ -276,11 +241,7 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
 def _classified_cells(
     job: Job, coding: Coding, gather: Callable[[Sequence[Path]], Lot], lots: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
-    """Does the same on the cells of a fragment whose records do not fit the memory.
-
-    Raises:
-        PrivacyError: the cells do not fit either.
-    """
+    """Does the same on the cells of a fragment whose records do not fit the memory."""
     packing = packing_of(coding.finest, coding.axes)
 
     def gathered() -> Iterator[Lot]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,9 @@ import pyarrow.parquet as pq
 from core.passthrough.samples import ValueCounter
 from tasks.source.chunks import Chunk
 from tasks.source.reading import long_texts, opened, read_chunk
-from tasks.store.keys import Key, Step
-from tasks.store.store import Artifact, Store
+from tasks.store.step import FileStep
+from tasks.store.store import Store
 
-STEP = Step("values", __name__)
 SCHEMA = pa.schema(
     [
         pa.field("column", pa.uint16(), nullable=False),
@@ -36,31 +36,35 @@ CODED_TEXT = 6
 """Bytes that a text of a file takes, on average, from which most are taken to occur once there: of others a dictionary takes fewer."""
 
 
-def values_key(columns: pa.Schema, names: Sequence[str], chunk: Chunk) -> Key:
-    """Returns the key of the values of a chunk."""
-    return STEP.key(chunk.key, [(name, str(columns.field(name).type)) for name in names])
+@dataclass(frozen=True)
+class ValueReading:
+    """What values are counted by: the columns of the source, and the names of those that are counted."""
+
+    columns: pa.Schema
+    names: tuple[str, ...]
+    store: Store
 
 
-def count_chunk_values(columns: pa.Schema, names: Sequence[str], chunk: Chunk, store: Store) -> Artifact:
-    """Counts the values of the named columns in one chunk; a column stands in the table by its place among the names.
+def _count(given: ValueReading, chunk: Chunk, path: Path) -> int:
+    """Counts the values of the named columns in one chunk; a column stands in the table by its place among the names."""
+    rows, sizes = 0, [0] * len(given.names)
+    with pq.ParquetWriter(
+        path, SCHEMA, compression=COMPRESSION, write_statistics=["column", "count"], use_dictionary=["column", "count"]
+    ) as writer:
+        for table in _tables(given.names, chunk, sizes):
+            writer.write_table(table)
+            rows += len(table)
+        writer.add_key_value_metadata({BYTES: json.dumps(sizes)})
+    return rows
 
-    Raises:
-        SourceError: the file cannot be read, or has changed.
-        StorageError: the folder cannot be written.
-    """
 
-    def write(path: Path) -> int:
-        rows, sizes = 0, [0] * len(names)
-        with pq.ParquetWriter(
-            path, SCHEMA, compression=COMPRESSION, write_statistics=["column", "count"], use_dictionary=["column", "count"]
-        ) as writer:
-            for table in _tables(names, chunk, sizes):
-                writer.write_table(table)
-                rows += len(table)
-            writer.add_key_value_metadata({BYTES: json.dumps(sizes)})
-        return rows
-
-    return store.make("values", values_key(columns, names, chunk), ".parquet", write)
+VALUES = FileStep(
+    "values",
+    make=_count,
+    reads=lambda _given, chunk: chunk.key,
+    settings=lambda given: [(name, str(given.columns.field(name).type)) for name in given.names],
+)
+"""The values of columns in a chunk, by digest, and a sample of them."""
 
 
 def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa.Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn
 from tasks.passthrough.chunks import BYTES, SCHEMA
 from tasks.store.database import ENOUGH, database
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
 COLUMN, COUNT = SCHEMA.get_field_index("column"), SCHEMA.get_field_index("count")
@@ -68,48 +69,59 @@ class Summed(NamedTuple):
     samples: tuple[Artifact, ...]
 
 
-STEP = Step("passthrough", __name__)
+@dataclass(frozen=True)
+class FigureReading:
+    """What figures of columns are made by.
 
-
-def figures_key(names: Sequence[str], persons: str | None, parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the figures of all chunks, in whatever order they come."""
-    return STEP.key(sorted(part.sha256 for part in parts), list(names), persons)
-
-
-def add_values(
-    job: Job, names: Sequence[str], persons: str | None, parts: Sequence[Artifact], store: Store, spill: Path, summed: Summed | None = None
-) -> Artifact:
-    """Adds up the values of all chunks and looks at a sample of each column.
-
-    Args:
+    Attributes:
         job: Gives memory and threads.
         names: The columns that were counted.
         persons: The one among them that tells persons apart, which others are compared with.
-        parts: Tables of the chunks.
-        store: Where they are.
+        store: Has the tables.
         spill: Folder for what does not fit into memory.
-        summed: What tasks summed up of the tables, so that these are not read.
-
-    Raises:
-        StorageError: the disk is full, or memory too small.
     """
 
-    def write(path: Path) -> int:
-        files = [str(store.path(part)) for part in (summed.samples if summed else parts)]
-        counted, sampled = groups_of(files)
-        sums, nobody = summed.figures if summed else _sums(job, files, counted, spill), (0, 0, 0)
-        samples: dict[int, list[str]] = {number: sample_of(groups)[1].to_pylist() for number, groups in sampled.items()}
-        people = sums.get(names.index(persons), nobody)[0] if persons is not None else None
-        found: dict[str, PassedColumn] = {}
-        for number, name in enumerate(names):
-            distinct, unique, values = sums.get(number, nobody)
-            why = reasons(name, samples.get(number, []), distinct, unique, values, None if name == persons else people)
-            looked_at = len(samples.get(number, []))
-            found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=values, looked_at=looked_at, reasons=tuple(why))
-        path.write_text(Looked(columns=found, bytes=dict(zip(names, bytes_of(files), strict=True))).model_dump_json())
-        return len(found)
+    job: Job
+    names: tuple[str, ...]
+    persons: str | None
+    store: Store
+    spill: Path
 
-    return store.make("passthrough", figures_key(names, persons, parts), ".json", write)
+
+class CountedValues(NamedTuple):
+    """Tables of the chunks, and what tasks summed up of them, so that these are not read."""
+
+    parts: Sequence[Artifact]
+    summed: Summed | None = None
+
+
+def _add(given: FigureReading, values: CountedValues, path: Path) -> int:
+    """Adds up the values of all chunks and looks at a sample of each column."""
+    summed, persons = values.summed, given.persons
+    files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
+    counted, sampled = groups_of(files)
+    sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
+    samples: dict[int, list[str]] = {number: sample_of(groups)[1].to_pylist() for number, groups in sampled.items()}
+    people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else None
+    found: dict[str, PassedColumn] = {}
+    for number, name in enumerate(given.names):
+        distinct, unique, occurring = sums.get(number, nobody)
+        why = reasons(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
+        looked_at = len(samples.get(number, []))
+        found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=occurring, looked_at=looked_at, reasons=tuple(why))
+    path.write_text(Looked(columns=found, bytes=dict(zip(given.names, bytes_of(files), strict=True))).model_dump_json())
+    return len(found)
+
+
+FIGURES = FileStep(
+    "passthrough",
+    make=_add,
+    # In whatever order chunks come.
+    reads=lambda _given, values: sorted(part.sha256 for part in values.parts),
+    settings=lambda given: [given.names, given.persons],
+    suffix=".json",
+)
+"""The figures of columns that are published untreated."""
 
 
 def read_figures(artifact: Artifact, store: Store) -> Looked:

@@ -22,10 +22,10 @@ from tasks.passthrough.chunks import BYTES, SCHEMA
 from tasks.passthrough.figures import Figures, Summed, bytes_of, groups_of, sample_of, summed_in
 from tasks.store.database import ENOUGH, database, literal
 from tasks.store.files import private_folder
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-STEP = Step("values_apart", __name__)
+STEP = StepCode("values_apart", __name__)
 MOST_SHARES = 64
 """Each group of chunks leaves as many pieces; more would be many small ones."""
 

@@ -16,9 +16,12 @@ from schemas.errors.methods import NoLatticeError
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
 from schemas.job.method import full_domain
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
-from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
 from tasks.counting.visits import PersonsOfSource
 from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, memory_for_cells

@@ -24,7 +24,7 @@ from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
-from tasks.counting.phases import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.column_values import column_values
 from tasks.planning.fronts import Given, front_of
 from tasks.pseudonyms.pseudonyms import with_keys

@@ -16,7 +16,8 @@ from tasks.counting.coding import Coding
 from tasks.engine.runs import Run
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments
-from tasks.mondrian import phases as mondrian_phases
+from tasks.mondrian.fragments import SAMPLES, SampleReading
+from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
 from tasks.report.advice import kept_whole
@@ -71,12 +72,13 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
     # The share that cuts need may be too small to tell how many combinations differ.
     telling = min(max(share, ENOUGH / coding.records), 1.0)
     # Asked before they are drawn, after which none would be missing.
-    undrawn = sum(not fragments.is_sampled(job, coding, telling, chunk, run.store) for chunk in source.chunks)
-    codes, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
+    given = SampleReading(job, domain, run.store, run.spill, telling)
+    undrawn = sum(SAMPLES.find(given, chunk) is None for chunk in source.chunks)
+    codes, counts = fragments.gather_samples(coding, draw_samples(run, source, domain, telling), run.store)
     most, leaves = fragments.most_records(job, coding, source), 1
     if parted:
         # The sample that the run would draw, and its cuts.
-        samples = mondrian_phases.draw_samples(run, source, domain, share)
+        samples = draw_samples(run, source, domain, share)
         leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).tree.leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records

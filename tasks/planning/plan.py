@@ -18,20 +18,17 @@ from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
 from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
-from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import chunk_key
+from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.drivers import CountedPersons, Exposed
-from tasks.counting.phases import (
-    count_domains,
-    find_repeats,
-    merge_domains,
-)
+from tasks.counting.repeats import find_repeats
+from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
-from tasks.passthrough.phases import check_published, look_through
+from tasks.passthrough.untreated import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.planning.outlook import Outlook
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
@@ -41,11 +38,12 @@ from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.units import UnitWording
 from tasks.report.words import hierarchy_words
-from tasks.source.chunks import Source
+from tasks.source.chunks import Chunk, Source
 from tasks.source.extracts import forget_extract
 from tasks.source.locations import find_names
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
 
@@ -178,7 +176,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         check_published(run, source)
         passthrough, source = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
-        uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
+        uncounted = _uncounted(run, source, DOMAINS)
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
@@ -252,7 +250,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
-        "histograms_to_scan": _uncounted(run, source),
+        "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
         "nodes": Lattice.allowed(searched(run.job, coding)).nodes,
         # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
@@ -266,8 +264,9 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
     local = make_local_plan(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
     whole = local.rows == "cells" and not local.parted
-    return {"local": local, "histograms_to_scan": _uncounted(run, source) if whole else None}
+    return {"local": local, "histograms_to_scan": _uncounted(run, source, HISTOGRAMS) if whole else None}
 
 
-def _uncounted(run: Run, source: Source) -> int:
-    return sum(run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key)) is None for chunk in source.chunks)
+def _uncounted(run: Run, source: Source, step: FileStep[ChunkReading, Chunk]) -> int:
+    reading = ChunkReading.of(run, source)
+    return sum(step.find(reading, chunk) is None for chunk in source.chunks)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from core.privacy.risk import Figures
-from tasks.counting.coding import load_coding
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
+from tasks.counting.coding import DomainTable, load_coding
 from tasks.counting.drivers import Drivers, uniqueness
-from tasks.counting.phases import count_histograms, count_pairs, count_sizes, merge_histograms
-from tasks.counting.source_sizes import MOST_ROWS
+from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root
 from tasks.planning.local_plan import LocalPlan
@@ -46,7 +47,7 @@ def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan |
     sizes = count_sizes(run, domain, root, files[0], parts, pairs)
     if sizes is None:
         return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), outlook)
-    drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
+    drivers, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
     told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
     return Uniqueness(drivers, risk, told, outlook)
 

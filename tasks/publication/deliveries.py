@@ -28,11 +28,11 @@ from tasks.publication.staged_files import Numbered, numbered
 from tasks.release.examples import examples_of, looked_through
 from tasks.release.files import Csv
 from tasks.store.files import private_folder
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.object_stores import file_system, told
 from tasks.store.store import Artifact, Store
 
-DELIVERED, EXAMPLES = Step("delivered", __name__), Step("examples", __name__)
+DELIVERED, EXAMPLES = StepCode("delivered", __name__), StepCode("examples", __name__)
 
 
 class Delivery(BaseModel):

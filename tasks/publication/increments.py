@@ -6,8 +6,8 @@ from schemas.job.job import Job
 from schemas.release.counts import tellable
 from schemas.release.increments import Increment, SourceDigest
 from tasks.composition.ledger import Entry, last_entry
-from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.domains import chunk_key
+from tasks.counting.chunk_histograms import HISTOGRAMS
+from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.engine.runs import Run
 from tasks.release.keyed import keyed_file
 from tasks.source.chunks import Source
@@ -16,9 +16,10 @@ from tasks.store.secret import Secret
 
 def increment_of(run: Run, source: Source) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
-    keys = [(chunk_key(run.job, chunk.key), chunk.rows) for chunk in source.chunks]
+    reading = ChunkReading.of(run, source)
+    keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
     # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
-    there = (run.store.recorded(step, [key for key, _ in keys]) for step in ("domains", OF_CHUNK))
+    there = (run.store.recorded(step, [key for key, _ in keys]) for step in (DOMAINS.name, HISTOGRAMS.name))
     domains, histograms = ([rows for (_, rows), one in zip(keys, found, strict=True) if one] for found in there)
     last = last_entry(run.job, run.store)
     return Increment.model_validate(

@@ -20,10 +20,10 @@ from tasks.publication.recount_calls import Kept, Written, written_at_hand
 from tasks.release.files import relation_of
 from tasks.release.told_of_files import told_of_files
 from tasks.store.database import connect, literal, quote
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-STEP = Step("disclosed", __name__)
+STEP = StepCode("disclosed", __name__)
 PHASE = "overlaps"
 
 

@@ -28,10 +28,10 @@ from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-RECOUNTED, TALLIES = Step("recounted", __name__), Step("tallies", __name__)
+RECOUNTED, TALLIES = StepCode("recounted", __name__), StepCode("tallies", __name__)
 """What is set apart is records, which no flow fetches; what is counted of parts is apart from them."""
 RELEASE, SOURCE = "published", "given"
 """What statements of tasks read the data files as, and the source."""

@@ -43,7 +43,7 @@ from tasks.recount.spreads import models_counted, needs_whole, whole_of
 from tasks.release.told_of_files import told_of_files
 from tasks.source.chunks import Source
 from tasks.store.database import connect
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
 
 MOST_SHARES = 64
@@ -111,7 +111,7 @@ def recount_in_shares(run: Run, written: Written, source: Source, kept: Kept, mo
         _forget(run, RECOUNTED, TALLIES)
 
 
-def _forget(run: Run, *steps: Step) -> None:
+def _forget(run: Run, *steps: StepCode) -> None:
     """Removes what tasks left that nobody else has a use for; that it cannot be removed changes nothing of what was found."""
     with suppress(StorageError):
         # Another run that has taken over may be in the midst of its own.

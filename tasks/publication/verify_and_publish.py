@@ -22,14 +22,14 @@ from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.coding import forget_large_coding
-from tasks.counting.phases import find_repeats
+from tasks.counting.repeats import find_repeats
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.lineage.addresses import lineage_of
-from tasks.passthrough.phases import check_published, look_through
+from tasks.passthrough.untreated import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.afterwards import Publication, true_of
 from tasks.publication.deliveries import deliver_files, examples_delivered

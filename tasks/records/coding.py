@@ -18,16 +18,18 @@ from core.units.rows import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
-from tasks.counting.coding import Coding
+from tasks.counting.chunk_people import person_key
+from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
+from tasks.engine.runs import Run
+from tasks.engine.steps import each
 from tasks.lattice.promises import check_enough, whole_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key, Step
+from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import digests_in
 
-STEP = Step("coded", __name__)
 BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 
@@ -94,48 +96,59 @@ def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Un
     return tuple(unit.count(codes.astype(np.int64), domain.size) for codes, domain in zip(sensitive, coding.sensitive, strict=True))
 
 
-def coded_key(job: Job, coding: Coding, source: Source, chunk: Chunk) -> Key:
-    """Returns the key of a coded chunk: a person is coded by value and kind of value."""
-    persons = [(name, str(source.columns.field(name).type)) for name in job.columns.person]
-    return STEP.key(chunk.key, coding.key, source.payload_key, persons)
+@dataclass(frozen=True)
+class RecordReading(DomainTable):
+    """What records are coded by: the source, beside the domain table."""
+
+    source: Source
 
 
-def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: Store) -> Artifact:
+def _code(given: RecordReading, chunk: Chunk, path: Path) -> int:
     """Codes the QIDs of a chunk, and the sensitive columns that a privacy model looks at, and marks its records; in the chunk's order.
 
     Where persons are named, each record has the digest of its own beside it.
+    """
+    job, source, names = given.job, given.source, axis_names(given.job)
+    wanted = list(dict.fromkeys([*names, *source.payload]))
+    coders = [Coder(domain) for domain in (*given.coding.domains, *given.coding.sensitive)]
+    rows, writer = 0, None
+    # As the source names them, whatever is published in the place of that.
+    digests = digests_in(job, chunk) if job.columns.person else None
+    try:
+        for batch in read_published(job, source, chunk, wanted):
+            codes = [coder.code(batch.column(name)) for coder, name in zip(coders, names, strict=True)]
+            marked = marks([batch.column(name) for name in source.payload], batch.num_rows)
+            whose = [] if digests is None else [digests[rows : rows + batch.num_rows]]
+            arrays = [pa.array(column) for column in (*codes, marked, *whose)]
+            coded = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
+            writer = writer or ipc.new_file(path, coded.schema)
+            writer.write_batch(coded)
+            rows += batch.num_rows
+    except LookupError:
+        raise SourceError.changed(chunk.name) from None
+    finally:
+        if writer:
+            writer.close()
+    return rows
+
+
+CODED = FileStep(
+    "coded",
+    make=_code,
+    reads=lambda given, chunk: [chunk.key, given.coding.key],
+    settings=lambda given: [given.source.payload_key, person_key(given.job, given.source.columns)],
+    suffix=".arrow",
+)
+"""The records of a chunk as codes."""
+
+
+def code_records(run: Run, source: Source, domain: Artifact) -> list[Artifact]:
+    """The records of all chunks as codes.
 
     Raises:
-        SourceError: the file changed since phase 1.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: the disk is full, or more memory is needed than there is.
+        SkaldError: whatever a step raises.
     """
-    names = axis_names(job)
-    wanted = list(dict.fromkeys([*names, *source.payload]))
-
-    def write(path: Path) -> int:
-        coders = [Coder(domain) for domain in (*coding.domains, *coding.sensitive)]
-        rows, writer = 0, None
-        # As the source names them, whatever is published in the place of that.
-        digests = digests_in(job, chunk) if job.columns.person else None
-        try:
-            for batch in read_published(job, source, chunk, wanted):
-                codes = [coder.code(batch.column(name)) for coder, name in zip(coders, names, strict=True)]
-                marked = marks([batch.column(name) for name in source.payload], batch.num_rows)
-                whose = [] if digests is None else [digests[rows : rows + batch.num_rows]]
-                arrays = [pa.array(column) for column in (*codes, marked, *whose)]
-                coded = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
-                writer = writer or ipc.new_file(path, coded.schema)
-                writer.write_batch(coded)
-                rows += batch.num_rows
-        except LookupError:
-            raise SourceError.changed(chunk.name) from None
-        finally:
-            if writer:
-                writer.close()
-        return rows
-
-    return store.make("coded", coded_key(job, coding, source, chunk), ".arrow", write)
+    return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
 def bytes_of_records(job: Job, coding: Coding, records: int) -> int:

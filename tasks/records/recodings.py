@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
@@ -24,19 +23,22 @@ from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
-from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.engine.runs import Run
+from tasks.engine.steps import one, takes_wholes
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_outcome
 from tasks.lattice.promises import asked, most_suppressed, nothing_left, promise_of
 from tasks.records.coding import Records, gather
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
-from tasks.store.keys import Key, Step
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table
+from tasks.store.tables import read_table, write_plain
 
-STEP = Step("recode", __name__)
+OF_RECORDS = OF_CELLS | {"cells": "assigned"}
+"""The steps of a recoding of single records."""
 
 
 class LabelledClasses(NamedTuple):
@@ -46,40 +48,19 @@ class LabelledClasses(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the recoding.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
-    # Not sorted: classes are kept by where a record stands, chunk after chunk.
-    return STEP.key([part.sha256 for part in parts], *asked(job, coding))
-
-
-def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
     """Runs the job's algorithm on all records.
 
     Args:
-        job: The job.
-        domain: The domain table.
+        given: The domain table; its store gets the recoding.
         parts: The coded chunks, in the order of the source.
-        store: Gets the recoding.
 
     Returns:
         The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
-
-    Raises:
-        PrivacyError: there are fewer than k, they do not fit the memory, or more would be suppressed than the limit allows.
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
-    coding = load_coding(job, domain, store)
-    key = recoding_key(job, coding, parts)
-    kept = {name: store.find(step, key) for name, step in zip(("outcome", "cells", "classes"), STEPS, strict=True)}
-    if None not in kept.values():
-        return RecodingArtifacts.model_validate(kept)
+    job, coding, store, key = given.job, given.coding, given.store, RECODE.key(given, parts)
+    if kept := found_recoding(store, key, OF_RECORDS):
+        return kept
     records = gather(job, coding, parts, store)
     made, found = recoded(job, coding, records)
     most = most_suppressed(job, coding.records)
@@ -89,10 +70,29 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         raise nothing_left(job, coding)
     outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
-        outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
-        cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
-        classes=store.make(STEPS[2], key, ".parquet", lambda path: _write_classes(path, made)),
+        outcome=kept_outcome(store, key, outcome),
+        cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
+        classes=store.make(OF_RECORDS["classes"], key, ".parquet", lambda path: _write_classes(path, made)),
     )
+
+
+RECODE = FilesStep(
+    "recode",
+    make=_recode,
+    # Not sorted: classes are kept by where a record stands, chunk after chunk.
+    reads=lambda _given, parts: [part.sha256 for part in parts],
+    settings=lambda given: asked(given.job, given.coding),
+)
+"""The classes that the job's algorithm makes of all records."""
+
+
+def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
+    """The job's algorithm on all records.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=takes_wholes(run))
 
 
 def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding, Partitioned]:
@@ -155,9 +155,6 @@ def _style(job: Job) -> Style:
     return Style(job.intervals, "set" if as_set else "hierarchy")
 
 
-STEPS = ("outcome", "assigned", "classes")
-
-
 def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people: tuple[int, int] | None) -> LocalOutcome:
     return LocalOutcome(
         suppressed=recoded.suppressed,
@@ -183,8 +180,7 @@ def _write_assigned(path: Path, classes: NDArray[np.int32], records: Records) ->
 
 def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
-    pq.write_table(pa.table({"records": recoded.sizes} | labels), path, compression="lz4", write_statistics=False)
-    return len(recoded.sizes)
+    return write_plain(pa.table({"records": recoded.sizes} | labels), path)
 
 
 def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:

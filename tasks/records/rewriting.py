@@ -2,111 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
-from core.order.release_order import first_files
 from schemas.errors.base import SourceError
-from schemas.job.job import Job
-from tasks.counting.coding import Coding
+from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.records.recodings import assigned, load_classes
+from tasks.records.recodings import LabelledClasses, assigned, load_classes
 from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key, Step
-from tasks.store.store import Artifact, Store
+from tasks.store.store import Artifact
 from tasks.writing.classes import published_beside, set_apart
-from tasks.writing.members import Part, keep_members
-from tasks.writing.people import Assigned, keep_people
-
-RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
+from tasks.writing.people import Assigned, KeptPeople
+from tasks.writing.rewriting import Place, Rewriting, rewrite
 
 
-class Place(BaseModel):
-    """A chunk and its number in the source, which tells chunks of equal content apart."""
+@dataclass(frozen=True)
+class RecordRewriting(Rewriting):
+    """What a release of a recoding of single records is written by."""
 
-    model_config = ConfigDict(frozen=True)
+    @property
+    def published(self) -> LabelledClasses:
+        """What the classes publish, once per process.
 
-    chunk: Chunk
-    number: int
+        Raises:
+            StorageError: an artefact is not what its step promises.
+        """
+        return load_classes(self.job, self.coding, self.recoding, self.store)
 
+    @property
+    def labels(self) -> pa.Table:
+        """What each class publishes, in the order of the release."""
+        return self.published.labels
 
-def record_output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, store: Store) -> int:
-    """Returns how many files the release is laid out over; some may turn out empty.
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Shape (classes,), records per class."""
+        return self.published.sizes
 
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
-    first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, source.file_rows(job))
-    return int((first + spread).max(initial=0))
+    def read(self, place: Place) -> list[object]:
+        """Returns what the classes of a chunk's records depend on."""
+        return [place.chunk.key, place.number, self.recoding.digests]
 
+    def classes(self, place: Place) -> NDArray[np.int32]:
+        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        return assigned(self.recoding, place.number, self.store)
 
-def record_run_key(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place) -> Key:
-    """Returns the key of a chunk's run."""
-    return RUNS.key(place.chunk.key, place.number, artifacts.digests, source.payload_key, source.file_rows(job))
-
-
-def rewrite_records_of(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
-    """Gives the records of a chunk their classes and sets them apart by output file.
-
-    Raises:
-        SourceError: the file changed since it was coded.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: an artefact is not what its step promises.
-    """
-
-    def write(path: Path) -> int:
-        classes, payload = _published(job, assigned(artifacts, place.number, store), source, place.chunk)
-        labels, sizes = load_classes(job, coding, artifacts, store)
-        return set_apart(path, job, source, labels, sizes, classes, payload)
-
-    return store.make("runs", record_run_key(job, source, artifacts, place), ".arrow", write)
-
-
-def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
-    """Keeps who is in which class of a chunk's records.
-
-    Raises:
-        SourceError: the file changed since it was coded.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: an artefact is not what its step promises.
-    """
-
-    def linked() -> Assigned:
-        classes = assigned(artifacts, place.number, store)
-        if not source.payload:
+    def assigned(self, place: Place) -> Assigned:
+        """Returns the classes of a chunk's records, and what these publish beside labels."""
+        classes = self.classes(place)
+        if not self.source.payload:
             return classes, {}
-        labels = load_classes(job, coding, artifacts, store).labels
-        return classes, published_beside(job, source, labels, *_published(job, classes, source, place.chunk))
+        return classes, published_beside(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
-    return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
-
-
-def record_members_key(artifacts: RecodingArtifacts, place: Place) -> Key:
-    """Returns the key of the classes of a chunk's records."""
-    return MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
+    def write_run(self, place: Place, path: Path) -> int:
+        """Writes the released records of a chunk apart by output file; returns how many there are."""
+        classes, payload = _published(self, self.classes(place), place.chunk)
+        return set_apart(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
 
-def members_of_place(artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
-    """Keeps the class of each record of a chunk.
+def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
+    """Every chunk joined to the classes of its records, as ``rewrite`` has it.
 
     Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
+        SkaldError: whatever a step raises.
     """
-    key = record_members_key(artifacts, place)
-    return keep_members(place.chunk, key, lambda: assigned(artifacts, place.number, store), store)
+    return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 
-def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class and the payload of the released records of a chunk."""
-    kept = classes >= 0
+    kept, source = classes >= 0, given.source
     if not source.payload:
         return classes[kept], pa.RecordBatch.from_arrays([], names=[])
-    table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
+    table = pa.Table.from_batches(read_published(given.job, source, chunk, list(source.payload))).unify_dictionaries()
     # Classes were kept when the records were coded, and only the place of a record ties it to its class.
     if len(table) != len(classes):
         raise SourceError.changed(chunk.name)

@@ -16,10 +16,10 @@ from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
 from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
 from tasks.source.locations import Located, Readable
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 
-STEP = Step("arrow", __name__)
+STEP = StepCode("arrow", __name__)
 BATCH_SHARE = 2
 """Which part of the memory a batch may take, which Arrow unpacks as a whole."""
 STREAM_END = b"\xff\xff\xff\xff" + bytes(4)

@@ -20,10 +20,10 @@ from tasks.source.batches import held_count
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-STEP = Step("csv", __name__)
+STEP = StepCode("csv", __name__)
 BUFFER, LARGE_BUFFER = 8_000_000, MOST_VALUE + 500_000
 """Bytes that DuckDB reads at a time, and as many where a record needs more: one longer than two buffers it loses without a word."""
 MARGIN = 1_000

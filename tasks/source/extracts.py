@@ -26,13 +26,13 @@ from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
-from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
 
-DUCKDB, POSTGRESQL, CONTENTS = Step("duckdb", __name__), Step("postgresql", __name__), Step("contents", __name__)
+DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
 # Rows that were there before keep their order whoever asks for them, so that they are known again; only how they are written counts.
-QUERIES = Step("queries", "tasks.source.batches")
+QUERIES = StepCode("queries", "tasks.source.batches")
 ROWS = ("rows", 1)
 """What a digest of rows begins with. Ids of releases are made of these digests, so it stays."""
 LOSSY = ("TIME WITH TIME ZONE", "BIT", "INTERVAL", "UNION", "VARIANT", "UHUGEINT")

@@ -28,7 +28,7 @@ from schemas.job.job import Job
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BELOW, CALLS, BucketStore
 from tasks.store.files import file_digest, private_folder, write_whole
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
 from tasks.store.passing import clear_passed, passing
@@ -42,7 +42,7 @@ AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
-LISTED = Step("listed", "tasks.store.bucket_work")
+LISTED = StepCode("listed", "tasks.store.bucket_work")
 
 
 class Kept(NamedTuple):

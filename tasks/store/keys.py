@@ -1,6 +1,6 @@
 """The key of a step: the fingerprint of what it reads, of the settings that it uses, and of the code that makes its result.
 
-Each step says once, where it is, what it depends on; the store and Prefect's records know its result by that one key. The code is the
+Each step says once what it depends on; the store and Prefect's records know its result by that one key. The code is the
 source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them; code
 that a registry names by its path is reached by those who ask the registry for it. So a changed search searches again, and what it had
 read stays; what other code left behind is not found, and so never misread.
@@ -29,6 +29,7 @@ APART = (
     "tasks.store.files",
     "tasks.store.keys",
     "tasks.store.sealed",
+    "tasks.store.step",
     "tasks.store.store",
 )
 """What cannot change a result: how faults are worded, who calls a step, when and on how many threads, and how a file is kept and found."""
@@ -42,8 +43,8 @@ _NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step: its name, and the module that makes its result, which is the step's own, or one that it hands all the work to."""
+class StepCode:
+    """What every key of a step tells: its name and its code, which is that of the module that makes its result."""
 
     name: str
     module: str

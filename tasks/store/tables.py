@@ -110,6 +110,12 @@ def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) ->
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
+def write_plain(table: pa.Table, path: Path) -> int:
+    """Writes a table that no schema promises, and returns its number of rows."""
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)
+
+
 def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
     with opened_table(path, table.schema, ascending) as writer:
         writer.write_table(table)

@@ -17,7 +17,7 @@ from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, i
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.phases import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.objects.for_duckdb import let_read

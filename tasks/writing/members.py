@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from tasks.source.chunks import Chunk
-from tasks.store.keys import Key, Step
-from tasks.store.store import Artifact, Store
-
-STEP = Step("members", __name__)
+from tasks.store.store import Artifact
 
 
 class Part(BaseModel):
@@ -34,52 +31,33 @@ class Part(BaseModel):
     members: Artifact
     contents: Artifact | None = None
 
+    @classmethod
+    def of(cls, chunk: Chunk, members: Artifact) -> Self:
+        """Returns the records of a chunk, given their classes."""
+        return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=members)
+
     @property
     def in_fragment(self) -> bool:
         """Whether its records stand in no order of the source."""
         return not self.files
 
 
-def keep_members(chunk: Chunk, key: Key, assigned: Callable[[], NDArray[np.int32]], store: Store) -> Part:
-    """Keeps the class of each record of a chunk, negative for one that is not released.
+def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
+    """Writes the digests of the records of a fragment, and their classes; returns how many there are.
 
     Args:
-        chunk: Whose records they are.
-        key: Of the chunk and the recoding.
-        assigned: Returns their classes, shape (rows,).
-        store: Gets them.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
-    files = tuple((piece.file.digest, piece.rows) for piece in chunk.pieces)
-    return Part(files=files, members=store.make("members", key, ".parquet", lambda path: _write(path, assigned())))
-
-
-def fragment_members_key(key: Key) -> Key:
-    """Returns the key of the records of a fragment, given by that of what was made of it."""
-    return STEP.key(key, "fragment")
-
-
-def keep_fragment(key: Key, first: int, classes: NDArray[np.int32], kept: pa.Table, store: Store) -> Artifact:
-    """Keeps the digests of the records of a fragment, and their classes.
-
-    Args:
-        key: Of what was made of the fragment, and of which records.
+        path: Gets them.
         first: What is added to the number of a class, so that it is that of no other fragment.
         classes: Shape (n,), negative for records that are not released.
         kept: n rows of digests, as ``contents_table`` of ``tasks.counting.contents`` has them.
-        store: Gets them.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
     others = {name: kept[name] for name in kept.column_names}
-    return store.make("members", fragment_members_key(key), ".parquet", lambda path: _write(path, numbers, **others))
+    return write_members(path, numbers, **others)
 
 
-def _write(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
+def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
+    """Writes the class of each record, negative for one that is not released, and what else is kept of it; returns how many there are."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

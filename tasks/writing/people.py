@@ -6,7 +6,7 @@ publish untreated, so that it can be counted how many people share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,10 +20,7 @@ from core.persons.digests import Digests, digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
-from tasks.store.keys import Key, Step
-from tasks.store.store import Artifact, Store
-
-STEP = Step("people", __name__)
+from tasks.store.store import Artifact
 
 
 class KeptPeople(NamedTuple):
@@ -49,34 +46,27 @@ NONE_KEPT = KeptPeople()
 """Of a job that names no person."""
 
 
-def people_key(job: Job, run: Key) -> Key:
-    """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person, job.privacy.with_others(job.columns.sensitive), job.columns.linking)
+def people_settings(job: Job) -> list[object]:
+    """Returns the settings that decide what is kept of the people of a run."""
+    return [job.columns.person, job.privacy.with_others(job.columns.sensitive), job.columns.linking]
 
 
-def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigned], store: Store) -> Artifact:
-    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
+def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
+    """Writes the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
 
     Args:
         job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
-        run: Key of the chunk's run.
-        assigned: Returns the classes of the chunk's records, and what they publish beside these.
-        store: Gets them.
+        assigned: The classes of the chunk's records, and what they publish beside these.
+        path: Gets them.
 
     Raises:
-        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
-        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
+        SourceError: the file cannot be read to its end.
+        ValuesError: a column of text holds bytes that are no UTF-8.
         ObjectStoreError: the source is in a store that cannot be read.
     """
-
-    def write(path: Path) -> int:
-        classes, beside = assigned()
-        return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
-
-    return store.make("people", people_key(job, run), ".parquet", write)
+    classes, beside = assigned
+    return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:

@@ -8,7 +8,8 @@ of the shelf that it is on. Records and their order are the same: a file is put 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
+from pydantic import BaseModel, ConfigDict
 
-from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_step, workers_elsewhere
-from tasks.store.keys import Key, Step, key_of_all
+from tasks.engine.steps import each_alone, workers_elsewhere
+from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.runs import CODED, FILES, gathered_from, opened_runs
 
-STEP = Step("shelves", __name__)
 LEAST_RUNS = 8
 """Runs that are gathered at once, because it costs less."""
 
@@ -60,40 +60,46 @@ def set_on_shelves(run: Run, runs: Sequence[Artifact], files: int, columns: int)
     if files < 2 or len(runs) <= LEAST_RUNS or not workers_elsewhere():
         return Shelves((tuple(runs),), max(files, 1))
     width, size = math.isqrt(files - 1) + 1, math.isqrt(len(runs) - 1) + 1
-    ranges = [range(first, min(first + width, files)) for first in range(0, files, width)]
+    ranges = tuple(range(first, min(first + width, files)) for first in range(0, files, width))
     groups = [runs[first : first + size] for first in range(0, len(runs), size)]
-    calls = [
-        Call(key_of_all(_keys(group, ranges, columns)), f"gather {number} of {len(groups)}", (group, ranges, columns, run.store), True)
-        for number, group in enumerate(groups, start=1)
-    ]
-    made = map_step(run, "gather", lay_on_shelves, calls)
-    return Shelves(tuple(zip(*made, strict=True)), width)
+    made = each_alone(run, SHELVES, ShelfRanges(ranges, columns, run.store), groups)
+    return Shelves(tuple(zip(*(group.shelves for group in made), strict=True)), width)
 
 
-def lay_on_shelves(runs: Sequence[Artifact], ranges: Sequence[range], columns: int, store: Store) -> list[Artifact]:
-    """Sets some runs apart by shelves.
+@dataclass(frozen=True)
+class ShelfRanges:
+    """Which files each shelf is for, how many columns the payload has, and the store."""
 
-    Args:
-        runs: Of neighbouring chunks.
-        ranges: The files of each shelf.
-        columns: Of the payload.
-        store: Gets an artefact for each shelf.
-
-    Raises:
-        StorageError: a folder cannot be made.
-    """
-    paths = [store.path(run) for run in runs]
-
-    def writer(numbers: range) -> Callable[[Path], int]:
-        return lambda path: write_shelf(path, paths, numbers, columns)
-
-    named = zip(_keys(runs, ranges, columns), ranges, strict=True)
-    return [store.make("shelves", key, ".arrow", writer(numbers)) for key, numbers in named]
+    files: tuple[range, ...]
+    columns: int
+    store: Store
 
 
-def _keys(runs: Sequence[Artifact], ranges: Sequence[range], columns: int) -> list[Key]:
-    read = [run.sha256 for run in runs]
-    return [STEP.key(read, numbers.start, numbers.stop, columns) for numbers in ranges]
+class ShelfGroup(BaseModel):
+    """The shelves of the runs of some neighbouring chunks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shelves: tuple[Artifact, ...]
+
+
+def _lay(given: ShelfRanges, runs: Sequence[Artifact]) -> ShelfGroup:
+    key, paths = SHELVES.key(given, runs), [given.store.path(run) for run in runs]
+
+    def shelf(numbers: range) -> Artifact:
+        own = SHELVES.keys.key(key, numbers.start)
+        return given.store.make(SHELVES.name, own, ".arrow", lambda path: write_shelf(path, paths, numbers, given.columns))
+
+    return ShelfGroup(shelves=tuple(map(shelf, given.files)))
+
+
+SHELVES = FilesStep(
+    "shelves",
+    make=_lay,
+    reads=lambda given, runs: [[run.sha256 for run in runs], [(numbers.start, numbers.stop) for numbers in given.files], given.columns],
+    phase="gather",
+)
+"""The records of the runs of some neighbouring chunks, apart by shelf."""
 
 
 def write_shelf(path: Path, runs: Sequence[Path], numbers: range, columns: int) -> int:

@@ -23,15 +23,15 @@ from tasks.planning.samples import Sample
 from tasks.recount.recount import verify_release
 from tasks.source.locations import Located, Readable
 from tasks.store.database import literal
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.jobs import job_of, released, write_job
 from tests.registries.shown import shown_plan, shown_report
 
-STEP = Step("lines", __name__)
+STEP = StepCode("lines", __name__)
 TABLE = pa.table({"age": [20 + number % 7 for number in range(90)], "disease": ["flu", "gout", "cough"] * 30})
-STEP = Step("lines", __name__)
+STEP = StepCode("lines", __name__)
 
 
 def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:

@@ -7,7 +7,7 @@ lies, sealed, and sends back references or a sentence. A call that is gone was w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,6 +23,7 @@ from tasks.engine.remote.desks import Desk
 from tasks.engine.remote.sealing import CallKey
 from tasks.engine.versions import versions
 from tasks.store.keys import code_of
+from tasks.store.step import Step
 
 MAY_DIFFER = ("python", "prefect")
 
@@ -80,7 +81,7 @@ def laid_out(desk: Desk, key: CallKey, function: Callable[..., Any], arguments: 
         InternalError: an argument is of a kind that no step gets.
         StorageError: it cannot be written.
     """
-    order = Order(desk, uuid4().hex, key, made_with(function))
+    order = Order(desk, uuid4().hex, key, made_with(function, arguments))
     desk.put(order.name, key.sealed(order.name, encoded(function, arguments, desk)))
     try:
         yield order
@@ -158,9 +159,10 @@ def _fulfil(order: Order) -> Any:
     return function(*arguments)
 
 
-def made_with(function: Callable[..., Any]) -> Mapping[str, str]:
-    """Returns the versions that decide over the bytes of a release, and the code of a function: so that keys are the same everywhere."""
-    return {**release_versions(), function.__module__: code_of(function.__module__)}
+def made_with(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
+    """Returns the versions that decide over the bytes of a release, and the code of a call: so that keys are the same everywhere."""
+    modules = {function.__module__, *([function.made_by(arguments[0])] if isinstance(function, Step) else ())}
+    return {**release_versions(), **{module: code_of(module) for module in modules}}
 
 
 @cache

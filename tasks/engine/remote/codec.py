@@ -1,8 +1,8 @@
 """Calls of steps as bytes, and back: what steps get, and nothing that could run.
 
 A pickle says which code to run when it is read; here a text says values. It knows the few kinds of value that steps get, and of classes
-those of this project that hold data alone: models, dataclasses and named tuples, which are filled and not called. A function is one of a
-module of this project, by its name. Paths and stores of work in a bucket become those of the machine that reads them.
+those of this project that hold data alone: models, dataclasses and named tuples, which are filled and not called. A function or a step is
+one of a module of this project, by its name. Paths and stores of work in a bucket become those of the machine that reads them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from schemas.errors.base import InternalError
 from tasks.store.keys import OURS
+from tasks.store.step import Step
 from tasks.store.store import Store
 
 FLOORS = OURS
@@ -50,7 +51,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Pl
     """Returns a call as bytes.
 
     Args:
-        function: Of a module of ours.
+        function: A function of a module of ours, or a step.
         arguments: What it gets.
         places: Calls the work by a name that the other side knows.
 
@@ -69,14 +70,14 @@ def decoded(content: bytes, places: Places) -> tuple[Callable[..., Any], tuple[A
     """
     name, said = json.loads(content)
     function = _named(name)
-    if not isinstance(function, FunctionType) or function.__module__ != name[0]:
+    if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:
         raise InternalError("no function", "a call")
     arguments: tuple[Any, ...] = _meant(said, places)
     return function, arguments
 
 
 def _name_of(thing: Any) -> list[str]:
-    return _ours([str(thing.__module__), str(thing.__qualname__)])
+    return _ours([str(thing.__module__), thing.variable if isinstance(thing, Step) else str(thing.__qualname__)])
 
 
 def _named(name: list[str]) -> Any:

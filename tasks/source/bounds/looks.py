@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
 from tasks.source.bounds.unpacked import Unpacked, unpacked
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
-STEP = Step("unpacked", __name__)
+STEP = StepCode("unpacked", __name__)
 
 
 def kept_unpacked(path: Path, name: str, digest: str, memory: int, store: Store) -> Unpacked:

@@ -24,10 +24,10 @@ from tasks.source.bounds.unpacked import rows_of_long
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
 from tasks.store.database import connect, quote
-from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.store import Artifact, Store
 
-WITHHELD, BOUNDED = Step("withheld", __name__), Step("bounded", __name__)
+WITHHELD, BOUNDED = StepCode("withheld", __name__), StepCode("bounded", __name__)
 ROW_NUMBER = "file_row_number"
 """What DuckDB calls the number of a row; the recount asks for it beside the columns of the source."""
 Rows = npt.NDArray[np.int64]

@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 
 from tasks.source.locations import Located
 from tasks.source.objects.pinned import copy_object
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
-FETCHED = Step("fetched", __name__)
+FETCHED = StepCode("fetched", __name__)
 
 
 def on_this_machine(one: Located, store: Store) -> Located:

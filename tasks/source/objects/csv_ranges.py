@@ -23,10 +23,10 @@ from tasks.source.csv_files import convert_rows, converted_key
 from tasks.source.locations import Located
 from tasks.source.objects.pinned import BLOCK, pinned
 from tasks.store.files import private_folder
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-RANGES, JOINED = Step("ranges", __name__), Step("converted", __name__)
+RANGES, JOINED = StepCode("ranges", __name__), StepCode("converted", __name__)
 LEAST = 64_000_000
 """Bytes of a range: a task that reads fewer takes longer to be asked."""
 PLAIN = {".csv", ".tsv", ".txt"}

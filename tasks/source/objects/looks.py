@@ -28,10 +28,10 @@ from tasks.source.objects.csv_ranges import RANGES, convert_ranges, is_cut, join
 from tasks.source.objects.pinned import copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
 from tasks.store.files import private_folder
-from tasks.store.keys import Key, Step
+from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
-LOOKS, DIGESTS = Step("looks", __name__), Step("digested", "tasks.source.object_store")
+LOOKS, DIGESTS = StepCode("looks", __name__), StepCode("digested", "tasks.source.object_store")
 
 
 class Look(BaseModel):

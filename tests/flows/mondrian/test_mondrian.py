@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from math import log
 from pathlib import Path
@@ -17,8 +18,8 @@ import pytest
 from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.method import METHODS
-from tasks.mondrian.fragments import lots, part_chunk
-from tasks.mondrian.phases import ATTEMPTS
+from tasks.mondrian.fragments import PARTED, lots
+from tasks.mondrian.ways import ATTEMPTS
 from tasks.publication.verify_and_publish import Published
 from tests.jobs import PAYLOAD, QIDS, class_sizes, data_files, digests, people, people_job, released, two_column_job
 
@@ -296,12 +297,13 @@ def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
 
     def counting(*given: Any) -> Any:
         parted.append(1)
-        return part_chunk(*given)
+        return PARTED.make(*given)
 
     def ended(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tasks.mondrian.fragments.part_chunk", counting)
+    counted = replace(PARTED, make=counting, code="tasks.mondrian.fragments")
+    monkeypatch.setattr("tasks.mondrian.ways.PARTED", counted)
     with monkeypatch.context() as patched:
         patched.setattr("tasks.publication.recount_calls.recount", ended)
         with pytest.raises(KeyboardInterrupt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from schemas.job.job import load_job
 from schemas.release.repeats import RepeatedColumn
 from tasks.composition.known import KnownRecords
 from tasks.counting import bundles
+from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, find_repeats, merge_domains, merge_histograms
+from tasks.counting.repeats import find_repeats
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
@@ -61,11 +65,7 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run.store, "path", told)
-            patch.setattr(bundles, "map_step", lambda _run, _phase, made, calls: [made(*map(here, call.arguments)) for call in calls])
-
-            def here(argument: object) -> object:
-                return tasks if argument is run.store else argument
-
+            patch.setattr(bundles, "each_alone", lambda _run, step, given, items: step(replace(given, store=tasks), items))
             sketches, repeats = KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))), find_repeats(run, source)
         return [[one.digests.tolist(), one.counts.tolist(), one.whole] for one in sketches], repeats, read
 

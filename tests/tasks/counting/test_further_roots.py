@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 
 from schemas.job.job import load_job
 from tasks.counting import bundles, further_roots
+from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.lattice.phases import search_lattice
-from tasks.lattice.recodings import choose_root, read_outcome
+from tasks.lattice.recodings import choose_root, read_outcome, search_lattice
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.store import Artifact
@@ -44,19 +46,25 @@ def watched(run: Run) -> set[str]:
         return plain(artifact)
 
     def mapped(_run: Run, _phase: str, function: Any, calls: list[Call]) -> list[Any]:
-        return [function(*(others if argument is run.store else argument for argument in call.arguments)) for call in calls]
+        return [function(elsewhere(call.arguments[0]), *call.arguments[1:]) for call in calls]
+
+    def each_alone(_run: Run, step: Any, given: Any, items: list[Any]) -> list[Artifact]:
+        made: list[Artifact] = step(elsewhere(given), items)
+        return made
+
+    def elsewhere(given: Any) -> Any:
+        return replace(given, store=others) if given.store is run.store else given
 
     run.store.path = path  # type: ignore[method-assign]
-    for module in (bundles, further_roots):
-        module.map_step = mapped  # type: ignore[attr-defined]
+    further_roots.map_step, bundles.each_alone = mapped, each_alone  # type: ignore[assignment]
     return read
 
 
 @pytest.mark.parametrize("cells", [90, pytest.param(160, marks=pytest.mark.slow)])
 def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})
-    for module in (bundles, further_roots):
-        monkeypatch.setattr(module, "map_step", module.map_step)  # type: ignore[attr-defined]
+    monkeypatch.setattr(further_roots, "map_step", further_roots.map_step)
+    monkeypatch.setattr(bundles, "each_alone", bundles.each_alone)
     with room_for(cells, path):
         expected, digests, read = searched(path, "work=here")
         assert (len(expected.roots) > 1, "histograms" in read) == (True, True)

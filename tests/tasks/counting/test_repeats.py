@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.counting.repeats import count_repeats, repeated_columns
+from tasks.counting.repeats import REPEATS, RepeatReading, repeated_columns
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tests.jobs import people, people_job
@@ -30,9 +30,10 @@ def test_what_a_file_lacks_repeats_nowhere(tmp_path: Path) -> None:
     job = load_job(evolving(tmp_path))
     with open_run(job) as run:
         chunks = read_source(run).chunks
-        parts = [count_repeats(["person"], chunk, run.store) for chunk in chunks]
+        given = RepeatReading(("person",), run.store)
+        parts = REPEATS(given, chunks)
         assert sorted(part.rows for part in parts) == [0, 20]
-        found = repeated_columns(["person"], parts, run.store)
+        found = repeated_columns(given, parts)
     assert (found["person"].mean, found["person"].most) == (3.0, 3)
 
 
@@ -45,5 +46,5 @@ def test_a_file_that_lacks_the_column_only_since_it_changed_is_noticed(tmp_path:
             for piece in chunk.pieces:
                 pq.write_table(TABLE.slice(1), piece.file.path)
             with pytest.raises(SourceError, match="changed"):
-                count_repeats(["person"], chunk, run.store)
+                REPEATS.made(RepeatReading(("person",), run.store), chunk)
         assert not list((run.store.folder / "repeats").glob("*.record"))

@@ -33,7 +33,7 @@ with api(prepare()):
     from tasks.engine import prefect_steps
 
     prefect_steps.RETRY_SECONDS = (0.01, 0.01)
-    real, tries = domains.count_chunk_domains, []
+    real, tries = domains.DomainCounter, []
 
     def tried(error):
         def count(*arguments):
@@ -42,7 +42,7 @@ with api(prepare()):
                 raise error
             return real(*arguments)
         tries.clear()
-        domains.count_chunk_domains = count
+        domains.DomainCounter = count
 
     tried(OSError(errno.EIO, os.strerror(errno.EIO)))
     assert skald(RunParameters.of(Path("job.yaml"))).new
@@ -63,7 +63,7 @@ with api(prepare()):
             time.sleep(0.01)
 
     tries.clear()
-    domains.count_chunk_domains, prefect_steps.CHUNKS_SECONDS = hang, 0.3
+    domains.DomainCounter, prefect_steps.CHUNKS_SECONDS = hang, 0.3
     try:
         skald(RunParameters.of(Path("job.yaml"), ["work=other", "privacy.k=6"]))
     except StorageError as error:

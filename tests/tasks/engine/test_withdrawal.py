@@ -19,11 +19,11 @@ from tasks.engine.calls import Call
 from tasks.engine.steps import map_step
 from tasks.engine.withdrawal import still_wanted, withdrawn_by
 from tasks.source.opening import open_run
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tests.core.lattice.test_branch_and_bound import widths_over
 from tests.jobs import people_job
 
-STEP = Step("search", __name__)
+STEP = StepCode("search", __name__)
 
 
 def once(begun: threading.Event, fails: bool) -> None:

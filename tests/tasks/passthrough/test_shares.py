@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from tasks.passthrough import phases
-from tasks.passthrough.phases import look_through
+from tasks.passthrough import untreated
+from tasks.passthrough.untreated import look_through
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tests.jobs import job_of, people, people_job
@@ -33,7 +33,7 @@ def looked(path: Path, work: str) -> tuple[bytes, object, list[str]]:
 def test_shares_give_the_figures_of_one_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> None:
     job = people_job(tmp_path, TABLE, files=files, columns=COLUMNS)
     expected = looked(job, "here")
-    monkeypatch.setattr(phases, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(untreated, "workers_elsewhere", lambda: 2)
     found = looked(job, "shares")
     assert found[:2] == expected[:2]
     assert sorted({*found[2]} - {*expected[2]}) == ["values_apart"]
@@ -45,5 +45,5 @@ def test_what_is_looked_at_are_values_of_least_digest_whatever_is_summed_where(t
     monkeypatch.setattr("tasks.passthrough.figures.MOST_LOOKED_AT", 7)
     job = people_job(tmp_path, TABLE, columns=COLUMNS)
     expected = looked(job, "here")
-    monkeypatch.setattr(phases, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(untreated, "workers_elsewhere", lambda: 2)
     assert looked(job, "shares")[:2] == expected[:2]

@@ -9,15 +9,16 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.store import keys
-from tasks.store.keys import APART, Step, code_of, fingerprint_of, key_of_all, reached
+from tasks.store.keys import APART, StepCode, code_of, fingerprint_of, key_of_all, reached
 from tests.places import ROOT
+from tests.tasks.store.declared_steps import CODES, DECLARED
 
 PACKAGES = ("core", "schemas", "tasks", "flows")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
@@ -26,7 +27,7 @@ MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.ledger", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.classes",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 
@@ -60,17 +61,6 @@ def calls(module: str, name: str) -> list[ast.Call]:
     return [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
 
 
-def steps() -> Iterator[tuple[str, Step]]:
-    """Every step of the program, with the module that it stands in."""
-    for module in MODULES:
-        for call in calls(module, "Step") if "tasks.store.keys" in imported(module) else []:
-            # A name may be a constant's; the code is the module or another by its name.
-            name, code = (node.value if isinstance(node, ast.Constant) else getattr(node, "id", "") for node in call.args)
-            if code:
-                yield module, Step(str(name), module if code == "__name__" else str(code))
-
-
-STEPS = list(steps())
 REGISTRY = "schemas.reading.registry"
 COUNTING = {"tasks.counting.domains", "tasks.counting.chunk_histograms", "tasks.counting.histograms"}
 
@@ -105,9 +95,16 @@ def test_no_number_stands_for_code_and_keys_are_made_in_one_place() -> None:
 
 
 def test_every_step_has_a_name_of_its_own_and_code_that_is_there() -> None:
-    assert len(STEPS) > 20
-    assert Counter(step for _, step in STEPS).most_common(1)[0][1] == 1
-    assert all(step.module in MODULES for _, step in STEPS)
+    # Equal ones would be one here, and be declared twice.
+    declared = {id(step): step.keys for _, step in DECLARED if not step.under}
+    assert len(CODES) > 40
+    assert len(declared) > 20
+    assert Counter(declared.values()).most_common(1)[0][1] == 1
+    assert all(code.module in MODULES for code in CODES)
+
+
+def test_a_step_is_found_by_the_module_and_the_variable_that_a_worker_is_told() -> None:
+    assert all(getattr(import_module(step.__module__), step.variable) is step for _, step in DECLARED)
 
 
 def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
@@ -118,8 +115,8 @@ def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
 def test_what_no_key_sees_cannot_change_a_result() -> None:
     apart = [module for module in MODULES if module.startswith(APART)]
     assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
-    assert not [step for _, step in STEPS if step.module.startswith(APART)]
-    seen = set().union(*(reached(step.module) for _, step in STEPS))
+    assert not [code for code in CODES if code.module.startswith(APART)]
+    seen = set().union(*(reached(code.module) for code in CODES))
     assert not seen & set(apart)
     assert not [module for module in seen if module.startswith("tasks.report")]
     taken = {
@@ -139,7 +136,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
         ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.rollups", "core.recoding"}),
         ("tasks.lattice.recodings", {"core.lattice.search", "core.recoding.recoding"}, {"tasks.writing", "core.mondrian"}),
         ("tasks.mondrian.cells", {"core.mondrian.cuts", "core.recoding.recoding"}, {"core.lattice.search"}),
-        ("tasks.writing.classes", {"core.order.release_order", "core.pseudonyms.treatments"}, {"core.lattice"}),
+        ("tasks.writing.cells", {"core.order.release_order", "core.pseudonyms.treatments"}, {"core.lattice"}),
         ("tasks.source.object_store", set(), {"schemas.job"}),
     ],
 )  # fmt: skip
@@ -150,8 +147,8 @@ def test_a_step_depends_on_the_code_that_it_reaches_and_on_no_other(step: str, s
 
 
 def test_a_key_tells_step_code_and_every_difference_but_no_order_of_names() -> None:
-    one, other = Step("one", "tasks.store.tables"), Step("other", "tasks.store.tables")
-    elsewhere = Step("one", "tasks.store.database")
+    one, other = StepCode("one", "tasks.store.tables"), StepCode("other", "tasks.store.tables")
+    elsewhere = StepCode("one", "tasks.store.database")
     assert len({one.key(1), one.key("1"), one.key([1]), one.key(1, 1), one.key(), one.key(None), other.key(1), elsewhere.key(1)}) == 8
     assert one.key({"a": 1, "b": [2]}) == one.key({"b": [2], "a": 1})
     assert one.made(one.key(1))
@@ -166,7 +163,7 @@ def test_fingerprints_that_ids_of_releases_are_made_of_stay_as_they_are() -> Non
 
 def test_code_that_cannot_be_seen_gives_no_key() -> None:
     with pytest.raises(ModuleNotFoundError):
-        Step("lost", "tasks.store.no_such_module").key()
+        StepCode("lost", "tasks.store.no_such_module").key()
 
 
 ASK = """
@@ -182,7 +179,7 @@ print(json.dumps(codes))
 
 def codes_at(path: Path) -> Any:
     """The codes of all steps, as a process of its own sees them in a folder or an archive."""
-    modules = json.dumps(sorted({step.module for _, step in STEPS}))
+    modules = json.dumps(sorted({code.module for code in CODES}))
     command = [sys.executable, "-P", "-c", ASK, modules]
     asked = subprocess.run(command, cwd=path.parent, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False)
     assert asked.returncode == 0, asked.stderr
@@ -199,7 +196,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -> None:
-    here = {step.module: code_of(step.module) for _, step in STEPS}
+    here = {step.module: code_of(step.module) for step in CODES}
     archive = copied.parent / "skald.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for path in copied.rglob("*.py"):
@@ -211,10 +208,10 @@ def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -
 @pytest.mark.parametrize(
     ("edited", "changes", "stays"),
     [
-        ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.classes"}),
+        ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.cells"}),
         ("core/columns/domains.py", {"tasks.counting.domains", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
-        ("schemas/errors/base.py", set(), {step.module for _, step in STEPS}),
-        ("tasks/report/words.py", set(), {step.module for _, step in STEPS}),
+        ("schemas/errors/base.py", set(), {code.module for code in CODES}),
+        ("tasks/report/words.py", set(), {code.module for code in CODES}),
     ],
 )  # fmt: skip
 def test_an_edit_changes_the_keys_of_the_steps_that_reach_it_and_of_no_other(

@@ -15,11 +15,11 @@ import pytest
 
 from schemas.errors.base import StorageError
 from tasks.store.files import private_folder, write_whole
-from tasks.store.keys import Step
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tests.places import ROOT
 
-STEP = Step("step", "tasks.store.tables")
+STEP = StepCode("step", "tasks.store.tables")
 KEY = STEP.key("a", 1)
 
 

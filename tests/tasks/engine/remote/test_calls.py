@@ -17,7 +17,7 @@ from core.mondrian.fragments import Tree
 from schemas.errors.base import InternalError, JobError, SkaldError, SourceError
 from schemas.errors.runners import RunnerError, WithdrawnError
 from schemas.job.job import load_job
-from tasks.counting.phases import count_domains
+from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
 from tasks.engine.remote import calls, codec
 from tasks.engine.remote.calls import Failure, Order, fulfil, laid_out, made_with, release_versions, result_of

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import pyarrow as pa
 
 from schemas.errors.passthrough import PassthroughError
 from schemas.errors.policy import PolicyError
 from schemas.job.columns import REST
 from schemas.policy.policy import banned_faults
 from schemas.release.passthrough import PassedColumn
-from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, run_step, workers_elsewhere
-from tasks.passthrough.chunks import count_chunk_values, values_key
-from tasks.passthrough.figures import add_values, figures_key, read_figures
+from tasks.engine.steps import each, one, workers_elsewhere
+from tasks.passthrough.chunks import VALUES, ValueReading
+from tasks.passthrough.figures import FIGURES, CountedValues, FigureReading, read_figures
 from tasks.passthrough.shares import sum_in_shares
-from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key
-from tasks.store.store import Artifact, Store
+from tasks.source.chunks import Source
+from tasks.store.store import Artifact
 
 FEW = 8
 """Chunks whose values one task of a cluster sums up."""
@@ -56,10 +51,7 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
     if not untreated:
         return {}, source
 
-    def key(chunk: Chunk) -> Key:
-        return values_key(source.columns, names, chunk)
-
-    parts = map_groups(run, "values", _count_values, source.chunks, key, source.columns, names, run.store)
+    parts = each(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
     figures = read_figures(_figures(run, names, person, parts), run.store)
     found = {name: figures.columns[name] for name in untreated}
     if columns.insensitive == REST:
@@ -74,17 +66,13 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
-    key, job, elsewhere = figures_key(names, person, parts), run.job, workers_elsewhere() > 0
-    arguments: tuple[Any, ...] = (job.in_task() if elsewhere else job, names, person, parts, run.store, run.spill)
-    if elsewhere and len(parts) > FEW and run.store.find("passthrough", key) is None:
-        arguments = (*arguments, sum_in_shares(run, len(names), parts))
-    return run_step(run, "passthrough", add_values, Call(key, "look at columns", arguments, elsewhere))
+    elsewhere, values = workers_elsewhere() > 0, CountedValues(parts)
+    given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
+    if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
+        values = CountedValues(parts, sum_in_shares(run, len(names), parts))
+    return one(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
 
 
 def untreated_columns(run: Run, source: Source) -> list[str]:
     """Returns the columns that are published as they are in the source, in the order of the release."""
     return [name for name in source.payload if name not in source.treatments]
-
-
-def _count_values(columns: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> list[Artifact]:
-    return [count_chunk_values(columns, names, chunk, store) for chunk in chunks]

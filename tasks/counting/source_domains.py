@@ -1,0 +1,83 @@
+"""Phase 1: chunks are read for the first time, and the domain table of the source is merged of what was counted in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tasks.counting.bundles import Merge, bundled
+from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
+from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
+from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, Held, axis_names, count_domains_of
+from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
+from tasks.engine.runs import Run
+from tasks.engine.steps import each, one
+from tasks.source.chunks import Chunk, Source
+from tasks.store.step import FilesStep
+from tasks.store.store import Artifact
+
+SHARE_HELD = 8
+"""Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
+
+
+@dataclass(frozen=True)
+class FirstReading(ChunkReading):
+    """What chunks are counted by when they are first read, and what else is counted then of those that are small enough to be held.
+
+    Attributes:
+        most: Bytes that are small enough.
+        cells: Whether their cells are counted.
+        by: By what their records are digested; None where they are not.
+    """
+
+    most: int
+    cells: bool
+    by: Digested | None
+
+
+def _read(given: FirstReading, chunk: Chunk) -> Artifact:
+    others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
+    held = Held(given.most, others if given.most else ())
+    made = DOMAINS.kept(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
+    if held.batches is not None and given.cells:
+        HISTOGRAMS.kept(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
+    if held.batches is not None and given.by:
+        contents = ContentReading(given.job, given.columns, given.store, given.by)
+        CONTENTS.kept(contents, chunk, partial(digest_contents, contents, chunk, held=held.batches))
+    return made
+
+
+READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read, reads=DOMAINS.reads, under=DOMAINS)
+"""The domains of a chunk, and what the next steps would read it for once more."""
+
+
+def count_domains(run: Run, source: Source, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
+    """Phase 1: the domain tables of all chunks.
+
+    Args:
+        run: The run.
+        source: Its chunks.
+        cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
+        known: The same of what their records are known again by.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
+    # With persons, cells are counted together with their pairs.
+    most = run.job.task_memory // (SHARE_HELD * run.workers) if (cells or by) and not run.job.columns.person else 0
+    return each(run, READ, FirstReading(run.job, source.columns, run.store, most, cells, by), source.chunks)
+
+
+def merge_domains(run: Run, source: Source, parts: Sequence[Artifact]) -> Artifact:
+    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    given = ChunkReading.of(run, source)
+    merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
+    if not needs_persons(run.job):
+        return merged
+    return one(run, PERSONS, PersonsReading(run.job, source, run.store, run.spill), merged, "persons of values", elsewhere=True)

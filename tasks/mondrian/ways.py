@@ -1,0 +1,170 @@
+"""The two ways of Mondrian as its flow calls them: all cells at once, or fragment by fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from core.mondrian.fragments import Group, Tree
+from schemas.errors.base import PrivacyError
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
+from tasks.counting.coding import CellCoder, Coding, DomainTable
+from tasks.counting.source_sizes import count_sizes, merge_histograms, sizes_together
+from tasks.engine.calls import Call
+from tasks.engine.peak_memory import give_back
+from tasks.engine.runs import Run
+from tasks.engine.steps import each, each_alone, one, run_step, takes_wholes, workers_elsewhere
+from tasks.mondrian import fragments
+from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
+from tasks.mondrian.census import MERGED, Census, merge_leaves
+from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
+from tasks.mondrian.kept_fragments import read_losses
+from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
+from tasks.records.outcomes import LocalOutcome, read_local_outcome
+from tasks.source.chunks import Source
+from tasks.store.store import Artifact
+from tasks.store.tables import read_table
+from tasks.writing.cells import rewrite_cells
+from tasks.writing.members import Part
+from tasks.writing.people import KeptPeople
+
+ATTEMPTS = 4
+
+
+def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+    """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
+
+    Returns:
+        The files of the release, what it cost, and who is in which class.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    table = DomainTable.of(run, domain)
+    with run.phase("histogram"):
+        pairs = count_pairs(run, source)
+        parts = count_histograms(run, source)
+        histogram = merge_histograms(run, domain, table.coding.finest, parts)
+        sizes = count_sizes(run, domain, table.coding.finest, histogram, parts, pairs)
+    with run.phase("mondrian"):
+        # Whose the cells are is as much as there are records.
+        elsewhere = bool(pairs) and takes_wholes(run)
+        recoding = one(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
+    with run.phase("rewrite"):
+        files, people = rewrite_cells(run, source, domain, recoding)
+    return files, read_local_outcome(recoding, run.store), people
+
+
+def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+    """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
+
+    Returns:
+        The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
+
+    Raises:
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
+    """
+    job, store, table = run.job, run.store, DomainTable.of(run, domain)
+    with run.phase("fragments"):
+        made = _fragments(run, source, table)
+    with run.phase(job.method.name):
+        given, shares = FragmentReading(job, domain, store, run.spill, source), list(map(FragmentShare, made.groups, made.lots))
+        done = each_alone(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.abreast))
+    # The recount has memory of its own; what fragments took is given back first.
+    give_back()
+    losses = [read_losses(fragment.losses, store) for fragment in done]
+    figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
+    outcome = outcome_of(job, table.coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
+    run.members = [Part(files=(), members=fragment.members) for fragment in done]
+    people = KeptPeople(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
+    return [file for fragment in done for file in fragment.files], outcome, people
+
+
+class Fragments(NamedTuple):
+    """Which leaves make a fragment, and its runs in lots that fit the memory; how many fragments fit it at a time, how many leaves there
+    are and records in the sample.
+
+    ``people`` are the persons of the source, and the records of the one who has most; None where no person is named.
+    """
+
+    groups: list[Group]
+    lots: list[list[list[Artifact]]]
+    abreast: int
+    leaves: int
+    sampled: int
+    people: tuple[int, int] | None
+
+
+def _fragments(run: Run, source: Source, table: DomainTable) -> Fragments:
+    """Cuts a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
+    coding = table.coding
+    most = fragments.most_records(run.job, coding, source)
+    for attempt in range(ATTEMPTS):
+        share = fragments.sample_share(run.job, coding, attempt)
+        samples = draw_samples(run, source, table.domain, share)
+        tree, sampled = _planted(run, table, samples, share, attempt, most)
+        given = PartReading(run.job, table.domain, run.store, run.spill, source, tree)
+        known = fragments.known_censuses(given)
+        last = attempt == ATTEMPTS - 1
+        # A run that goes on where another was killed does not set records apart again by cuts that were given up.
+        if known and not last and _census(run, coding, tree, known).records.max() > most:
+            continue
+        parts = each(run, PARTED, given, source.chunks)
+        # Fragments are of cells, and ask for no value's code any more.
+        coding.let_go((CellCoder, coding.finest))
+        census = _census(run, coding, tree, [part.census for part in parts])
+        if last or census.records.max() <= most:
+            break
+        # The records go, the counts stay: by them the next run knows that these cuts were given up.
+        run.store.discard([part.run for part in parts])
+    return _grouped(run, table, tree, census, parts, most, sampled)
+
+
+def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> list[Artifact]:
+    """The sample of every chunk.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
+
+
+def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[Tree, int]:
+    """Returns the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
+    if not workers_elsewhere():
+        return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
+    # A few numbers, which no later run need find.
+    call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
+    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_elsewhere, call)
+    return Tree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
+
+
+def _grouped(run: Run, table: DomainTable, tree: Tree, census: Census, parts: Sequence[Parted], most: int, sampled: int) -> Fragments:
+    """Merges leaves that are too thin to fragments."""
+    job, store = run.job, run.store
+    groups, people = _merged(run, table.domain, tree, parts)
+    largest = max(int(census.records[list(group)].sum()) for group in groups)
+    needed = bytes_of_rows(table.coding, largest) + bytes_of_people(job, largest)
+    if not on_cells(job) and needed > job.memory:
+        raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
+    counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
+    limit = most if on_cells(job) else largest
+    lots = [fragments.lots(runs, counted, group, limit) for group in groups]
+    abreast = max(fragments.ABREAST * most // max(largest, 1), 1)
+    return Fragments(groups, lots, abreast, tree.leaves, sampled, people)
+
+
+def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
+    """Merges thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
+    pairs = [part.pairs for part in parts if part.pairs]
+    arguments = (domain, tree, [part.census for part in parts], pairs, run.store)
+    if not pairs or not workers_elsewhere():
+        made = merge_leaves(run.job, *arguments)
+    else:
+        made = run_step(run, "merge", merge_leaves, Call.once(MERGED, "merge thin leaves", (run.job.in_task(), *arguments)))
+    return [tuple(group) for group in made.groups], made.people
+
+
+def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> Census:
+    return Census.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])

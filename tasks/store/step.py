@@ -1,0 +1,136 @@
+"""A step is said once: what it reads, which settings enter its key, how its result is made and where that is kept.
+
+How its calls are handed out, over chunks and workers, is for ``tasks.engine.steps``.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from tasks.store.keys import Key, StepCode
+from tasks.store.store import Artifact, Store
+
+
+class Given(Protocol):
+    """What all calls of a step have in common; a dataclass or a named tuple of plain values, because it crosses to workers."""
+
+    @property
+    def store(self) -> Store:
+        """Has what the step reads, and gets what it makes."""
+
+
+G_contra = TypeVar("G_contra", bound=Given, contravariant=True)
+Item_contra = TypeVar("Item_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+def _nothing(_given: Any) -> None:
+    """Returns no settings."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Step(ABC, Generic[G_contra, Item_contra, R_co]):
+    """A step, declared once in the module that makes its result.
+
+    Attributes:
+        name: Names the step in keys, and the folder of its artefacts.
+        make: Makes the result of an item; a function of the module that the step stands in.
+        reads: Returns what the result of an item is made of: anything that JSON can say.
+        settings: Returns what else enters the key: settings of the job.
+        phase: Names its calls to whoever watches; the step's name unless it is said.
+        code: The module that makes the result, where that of ``make`` hands all the work to another; or what returns it, where the given is
+            of several kinds.
+        under: The step whose key it has, because the results of both are read together.
+    """
+
+    name: str = field(kw_only=False)
+    make: Callable[..., Any]
+    reads: Callable[[G_contra, Item_contra], object]
+    settings: Callable[[G_contra], object] = _nothing
+    phase: str = ""
+    code: str | Callable[[G_contra], str] = ""
+    under: Step[G_contra, Item_contra, Any] | None = None
+
+    def __post_init__(self) -> None:
+        # A worker finds it by its module, as it does a function.
+        object.__setattr__(self, "__module__", self.make.__module__)
+
+    def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
+        """Makes or finds the results of some items."""
+        return [self.made(given, item) for item in items]
+
+    @abstractmethod
+    def made(self, given: G_contra, item: Item_contra) -> R_co:
+        """Returns the result of an item: what the store has, or what is made now."""
+
+    def key(self, given: G_contra, item: Item_contra) -> Key:
+        """Returns the key of an item's result."""
+        return self.key_by(given, self.reads(given, item))
+
+    def key_by(self, given: G_contra, read: object) -> Key:
+        """Returns the key of a result, given by what it was made of."""
+        return self.under.key_by(given, read) if self.under else StepCode(self.name, self.made_by(given)).key(read, self.settings(given))
+
+    def made_by(self, given: G_contra) -> str:
+        """Returns the module that makes the result."""
+        return (self.code(given) if callable(self.code) else self.code) or self.make.__module__
+
+    @cached_property
+    def keys(self) -> StepCode:
+        """What every key tells: the name and the code."""
+        return StepCode(self.name, self.make.__module__ if callable(self.code) else self.code or self.make.__module__)
+
+    @property
+    def watched(self) -> str:
+        """What its calls are called by whoever watches."""
+        return self.phase or self.name
+
+    @cached_property
+    def variable(self) -> str:
+        """What it is called in its module."""
+        return next(name for name, value in vars(sys.modules[self.make.__module__]).items() if value is self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FilesStep(Step[G_contra, Item_contra, R_co]):
+    """A step that leaves several files for an item; ``make`` is called with given and item, and finds what is there already."""
+
+    make: Callable[[G_contra, Item_contra], R_co]
+
+    def made(self, given: G_contra, item: Item_contra) -> R_co:
+        """Returns the result of an item: what the store has, or what is made now."""
+        return self.make(given, item)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileStep(Step[G_contra, Item_contra, Artifact]):
+    """A step that leaves one file for an item; ``make`` is called with given, item and path, and returns the file's number of rows.
+
+    Attributes:
+        suffix: Of the file, with its dot.
+    """
+
+    make: Callable[[G_contra, Item_contra, Path], int]
+    suffix: str = ".parquet"
+
+    def made(self, given: G_contra, item: Item_contra) -> Artifact:
+        """Returns the artefact of an item: what the store has, or what is made now."""
+        return self.kept(given, item, lambda path: self.make(given, item, path))
+
+    def kept(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
+        """Returns the artefact of an item, written by whoever has its content at hand unless it is there and whole."""
+        return given.store.make(self.name, self.key(given, item), self.suffix, write)
+
+    def find(self, given: G_contra, item: Item_contra) -> Artifact | None:
+        """Returns the artefact of an item if it is there and whole."""
+        return given.store.find(self.name, self.key(given, item))
+
+    def find_by(self, given: G_contra, read: object) -> Artifact | None:
+        """Returns an artefact, given by what it was made of, if it is there and whole."""
+        return given.store.find(self.name, self.key_by(given, read))

@@ -1,0 +1,131 @@
+"""Records take the classes of their cells: how a release of a recoding of cells is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.order.release_order import assign_files
+from core.persons.set_tree import withhold
+from core.recoding.recoding import SUPPRESSED, Recoding
+from schemas.errors.base import SourceError
+from tasks.counting.coding import CellCoder
+from tasks.counting.domains import qid_names
+from tasks.engine.runs import Run
+from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
+from tasks.pseudonyms.pseudonyms import read_published
+from tasks.source.chunks import Chunk, Source
+from tasks.store.store import Artifact
+from tasks.writing.classes import assign, published_beside, without_masked
+from tasks.writing.members import write_members
+from tasks.writing.people import Assigned, Beside, KeptPeople, digests_in, write_people_of
+from tasks.writing.rewriting import MEMBERS, PEOPLE, Place, Rewriting, rewrite
+from tasks.writing.runs import RunWriter
+
+ROUND_SHARE = 6
+"""Which part of the memory the records of chunks take before they are set apart, all that are worked on at a time together."""
+
+
+@dataclass(frozen=True)
+class CellRewriting(Rewriting):
+    """What a release of a recoding of cells is written by.
+
+    Attributes:
+        most: Bytes of records that a chunk takes before they are set apart.
+    """
+
+    most: int
+
+    @property
+    def cells(self) -> Recoding:
+        """The recoding, once per process.
+
+        Raises:
+            StorageError: an artefact is not what its step promises.
+        """
+        return load_recoding(self.job, self.coding, self.recoding, self.store)
+
+    @property
+    def labels(self) -> pa.Table:
+        """What each class publishes, in the order of the release."""
+        return self.cells.labels
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Shape (classes,), records per class."""
+        return self.cells.sizes
+
+    def read(self, place: Place) -> list[object]:
+        """Returns what the classes of a chunk's records depend on."""
+        return [place.chunk.key, self.coding.key, self.recoding.digests]
+
+    def classes(self, place: Place) -> NDArray[np.int32]:
+        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
+
+    def assigned(self, place: Place) -> Assigned:
+        """Returns the classes of a chunk's records, and what these publish beside labels."""
+        return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
+
+    def write_run(self, place: Place, path: Path) -> int:
+        """Writes the released records of a chunk apart by output file, and keeps their classes and whose they are; returns how many."""
+        (first, spread), found = self.files, list[Assigned]()
+        with RunWriter(path, self.file_count, self.most, self.source.own_texts) as run:
+            for classes, payload in _assigned(self, place.chunk):
+                released = classes[classes >= 0]
+                found.append((classes, _beside(self, classes, payload) if self.job.columns.person else {}))
+                published = without_masked(self.job, self.source, self.labels, released, payload)
+                run.add(released, published, assign_files(released, first, spread, published.columns))
+        MEMBERS.kept(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
+        if self.job.columns.person:
+            PEOPLE.kept(self, place, lambda path: write_people_of(self.job, place.chunk, _together(found), path))
+        return run.rows
+
+
+def rewrite_cells(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
+    """Phase 3 by a recoding of cells, as ``rewrite`` has it.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
+    run.recoded = domain, recoding
+    # Where there is room for one task only, its reader takes most of the room.
+    most = run.job.task_memory // (ROUND_SHARE * max(run.workers, 2))
+    return rewrite(run, CellRewriting(run.job, domain, run.store, run.spill, source, recoding, most))
+
+
+def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> Beside:
+    return published_beside(given.job, given.source, given.labels, classes[classes >= 0], payload)
+
+
+def _together(found: Sequence[Assigned]) -> Assigned:
+    """Puts the classes of the batches of a chunk together, and what is published beside them."""
+    names = list(found[0][1]) if found else []
+    whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in names}
+    plain = {name: pa.concat_arrays(column.chunks) for name, column in whole.items()}
+    return np.concatenate([np.empty(0, np.int32), *(classes for classes, _ in found)]), plain
+
+
+def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.int32], pa.RecordBatch]]:
+    """Yields the class of each record of a chunk, batch by batch, and the payload of the released ones."""
+    job, source, withheld = given.job, given.source, load_withheld(given.recoding, given.store)
+    digests, start = (None if withheld is None else digests_in(job, chunk)), 0
+    stages = [(CellCoder.at(given.coding, stage.node), stage.assigner) for stage in given.cells.stages]
+    names = qid_names(job)
+    try:
+        for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):
+            assigned = assign(stages, batch.columns[: len(names)])
+            if withheld is not None and digests is not None:
+                withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
+                start += len(assigned)
+            # Without payload a batch would not know how many records it has.
+            kept = batch.select([len(names) + place for place in range(len(source.payload))])
+            yield assigned, kept.filter(pa.array(assigned >= 0)) if source.payload else kept
+    except LookupError:
+        raise SourceError.changed(chunk.name) from None
