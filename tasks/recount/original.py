@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -17,6 +18,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.release.keyed import hierarchies_as_in, is_of_files
 from tasks.source.at_rest import source_digest
+from tasks.source.bounds.int96 import UNIT
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.store.keys import fingerprint_of
@@ -51,12 +53,17 @@ def original_of(job: Job) -> Original | None:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
         digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
-        fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(pq.read_schema(file), one)]
+        fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(_columns(file), one)]
     except (SourceError, OSError, pa.ArrowException):
         return None
     read = relation([(str(file), one) for file, one in zip(files, named, strict=True)], alike=job.source.drift == "freeze")
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(digests))
+
+
+def _columns(file: Path) -> pa.Schema:
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit=UNIT) as read:
+        return read.schema_arrow
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:

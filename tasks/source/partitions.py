@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.formats.typed_texts import is_spelling, sql_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
 from tasks.store.database import literal, quote
@@ -17,9 +18,8 @@ from tasks.store.database import literal, quote
 NULL = "__HIVE_DEFAULT_PARTITION__"
 ARROW_TYPES = {
     "text": pa.string(), "integer": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC"),
 }  # fmt: skip
-SQL_TYPES = {"text": "VARCHAR", "integer": "BIGINT"}
 # No leading zeros, because 007 would be published as 7; and no more digits than int64 surely holds.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -74,6 +74,8 @@ def _inferred(values: Sequence[str | None]) -> str:
 
 def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
     """Returns a value in its type, or None where it is not of that type."""
+    if value is not None and not is_spelling(value, dtype):
+        return None
     try:
         return pa.array([value], pa.string()).cast(arrow_type(dtype))[0]
     except pa.ArrowException:
@@ -116,8 +118,7 @@ def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> s
         if len(together) == 1 and not partition:
             return read
         extra = "".join(
-            f", {'NULL' if value is None else literal(value)}::{SQL_TYPES.get(dtype, dtype.upper())} AS {quote(name)}"
-            for name, value, dtype in partition
+            f", {'NULL' if value is None else literal(value)}::{sql_type(dtype)} AS {quote(name)}" for name, value, dtype in partition
         )
         parts.append(f"SELECT *{extra} FROM {read}")
     return f"({' UNION ALL BY NAME '.join(parts)})"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
+from tasks.source.bounds.int96 import check_int96
 from tasks.source.bounds.unpacked import Unpacked, unpacked
 from tasks.store.keys import Step
 from tasks.store.store import Store
@@ -51,6 +53,24 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
     """
     try:
         with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
+            check_int96(file, opened.metadata, name)
             return unpacked(file, opened.metadata, name, memory)
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(name, "parquet") from None
+
+
+def check_int96_of(opened: Any, name: str) -> None:
+    """Refuse timestamps of an open Parquet file that are read less finely than they are written.
+
+    Args:
+        opened: The file.
+        name: What the user calls it.
+
+    Raises:
+        SourceError: the file cannot be read, or there are such.
+    """
+    try:
+        with pq.ParquetFile(opened) as file:
+            check_int96(opened, file.metadata, name)
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
