@@ -14,7 +14,7 @@ class FrameError(SourceError):
     @classmethod
     def no_table(cls, kind: str) -> FrameError:
         """It is something else."""
-        return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas, or a table of Arrow.")
+        return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas (a Series has to_frame()), or a table of Arrow.")
 
     @classmethod
     def same_names(cls, names: Sequence[str]) -> FrameError:
@@ -31,6 +31,16 @@ class FrameError(SourceError):
     def unwritten(cls, kind: str) -> FrameError:
         """Its types cannot be written, or what makes it failed."""
         return cls(f"The table cannot be written as Parquet ({kind}). Convert columns of unusual types, such as lists or objects.")
+
+    @classmethod
+    def no_such_type(cls, column: str, dtype: str) -> FrameError:
+        """Values of its type cannot be kept as they are."""
+        return cls(f"Column '{column}' is of type {dtype}, which is not read. Convert it to text, a number or a time, or leave it out.")
+
+    @classmethod
+    def uncomputed(cls, kind: str) -> FrameError:
+        """The plan of a lazy frame fails by itself."""
+        return cls(f"The lazy frame cannot be computed ({kind}). Collect it first: the whole message, which may show data, says why.")
 
 
 class FileError(SourceError):

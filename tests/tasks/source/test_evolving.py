@@ -84,7 +84,7 @@ def test_decimals_among_floats_are_the_floats_of_their_digits(tmp_path: Path) ->
 
 def test_decimals_of_more_digits_than_floats_hold_are_refused(tmp_path: Path) -> None:
     decimals = pa.table({"h": ["a"], "v": pa.array([Decimal("12345678901234567890.5")], pa.decimal128(38, 1))})
-    with pytest.raises(SourceError, match="'v' of .* double cannot hold exactly"):
+    with pytest.raises(SourceError, match=r"'v' of .* double cannot hold exactly"):
         read(job_of(tmp_path, "evolve", decimals, pa.table({"h": ["a"], "v": [0.5]})), "v")
 
 
