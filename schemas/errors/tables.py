@@ -118,6 +118,16 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def encrypted(cls, file: str) -> FileError:
+        """A Parquet file is encrypted, all of it or some of its columns."""
+        return cls(f"'{told_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")
+
+    @classmethod
+    def fatal(cls, file: str) -> FileError:
+        """The library that reads it ended its process."""
+        return cls(f"'{told_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
+
+    @classmethod
     def foreign(cls, file: str, words: str) -> FileError:
         """A file is of a format that is not read."""
         return cls(f"'{told_path(file)}' is {words}.")
