@@ -53,10 +53,16 @@ def original_of(job: Job) -> Original | None:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
         digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
-        fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(_columns(file), one)]
+        columns = [with_partition(_columns(file), one) for file, one in zip(files, named, strict=True)]
     except (SourceError, OSError, pa.ArrowException):
         return None
-    read = relation([(str(file), one) for file, one in zip(files, named, strict=True)], alike=job.source.drift == "freeze")
+    places, alike = [str(file) for file in files], all(one.equals(columns[0]) for one in columns)
+    read = relation(list(zip(places, named, strict=True)), alike=alike, normalise=job.columns.normalised)
+    fields = [field for one in columns for field in one]
+        [(str(file), one) for file, one in zip(files, named, strict=True)],
+        alike=job.source.drift == "freeze",
+        normalise=job.columns.normalised,
+    )
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(digests))
 

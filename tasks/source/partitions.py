@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.formats.normalised_sql import normalised_sql
 from core.formats.typed_texts import is_spelling, sql_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
@@ -100,13 +101,17 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
     return None
 
 
-def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> str:
+def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True, normalise: Mapping[str, Sequence[str]] | None = None) -> str:
     """Returns what DuckDB reads all files as, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
         alike: Whether they have the same columns; others are put together by the names of these.
+        normalise: By column what its texts are read without.
     """
+    if normalise:
+        without = ", ".join(f"{normalised_sql(quote(name), steps)} AS {quote(name)}" for name, steps in normalise.items())
+        return f"(SELECT * REPLACE ({without}) FROM {relation(files, alike=alike)})"
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
         together.setdefault(partition, []).append(path)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working
+from core.columns.normalising import normalised
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
 from tasks.source.bounds.int96 import UNIT
@@ -134,6 +135,8 @@ def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], 
     """Returns the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    without = piece.file.normalise
+    read = [normalised(column, without[name]) if name in without else column for name, column in zip(columns, read, strict=True)]
     arrays = [_text_as(column, plain=name in plain) for name, column in zip(columns, read, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 

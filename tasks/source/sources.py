@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from core.columns.column_types import plain_type, working_type
 from core.columns.common_types import told
+from core.hierarchies.spelling import is_text
 from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -61,6 +62,7 @@ def read_source(run: Run) -> Source:
         width = max(row_bytes(schema), size // max(sum(groups), 1))
         texts = tuple(text for text in plain_texts(schema) if text not in plain)
         kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest, "long": long}
+        kept["normalise"] = job.columns.normalised
         files.append(SourceFile(name=one.name, groups=groups, width=width, texts=texts, partition=partition, **kept))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
@@ -175,6 +177,9 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)
+    for name in job.columns.normalised:
+        if not is_text(dtype := plain_type(schema.field(name).type)):
+            raise SourceError.wrong_type(name, str(dtype), "normalised", "leave normalise out, which is for text")
     return payload
 
 
