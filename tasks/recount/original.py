@@ -59,10 +59,6 @@ def original_of(job: Job) -> Original | None:
     places, alike = [str(file) for file in files], all(one.equals(columns[0]) for one in columns)
     read = relation(list(zip(places, named, strict=True)), alike=alike, normalise=job.columns.normalised)
     fields = [field for one in columns for field in one]
-        [(str(file), one) for file, one in zip(files, named, strict=True)],
-        alike=job.source.drift == "freeze",
-        normalise=job.columns.normalised,
-    )
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(digests))
 
