@@ -36,11 +36,8 @@ def as_flow(function: Callable[..., Any]) -> Any:
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
 
-    from tasks.engine.prefect_flows import nowhere  # noqa: PLC0415
-
     # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
-    kept: dict[str, Any] = {"persist_result": False, "result_storage": nowhere(), "result_serializer": "json"}
-    return flow(name=function.__name__, task_runner=task_runner(), **kept)(guarded(function))
+    return flow(name=function.__name__, task_runner=task_runner(), persist_result=False)(guarded(function))
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from inspect import getdoc
@@ -49,13 +48,8 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.
     work.__annotations__ = {"job": RunParameters, "return": Any}
-    kept: dict[str, Any] = {"persist_result": False, "result_storage": nowhere(), "result_serializer": "json"}
-    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=task_runner(), **kept)
-
-
-def nowhere() -> Path:
-    """Returns where the result of a flow would be kept, which none is: said, so that Prefect asks for no storage of a profile or server."""
-    return Path(tempfile.gettempdir(), "skald-no-results")
+    runner = task_runner()
+    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
 
 
 def run_name() -> str:

@@ -53,7 +53,8 @@ def _answer(write: int, function: Callable[..., Any], arguments: tuple[Any, ...]
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # A library's last words are no sentence of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        result, error = None, None
+        result: Any = None
+        error: Exception | None = None
         try:
             result = function(*arguments)
         except SkaldError as ours:

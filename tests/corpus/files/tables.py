@@ -1,4 +1,4 @@
-"""Parquet, Arrow and DuckDB files: types, encodings, compressions, dictionaries, partitions, schemas that differ, and files that are no data."""
+"""Parquet, Arrow and DuckDB files: types, encodings, compressions, partitions, schemas that differ, and files that are no data."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ TYPES: dict[str, pa.Array] = {
     "category": pa.array(["x", "y", None]).dictionary_encode(),
 }
 ENCODINGS = {
-    "DELTA_LENGTH_BYTE_ARRAY": TYPES["text"], "DELTA_BYTE_ARRAY": TYPES["text"], "PLAIN": TYPES["text"], "DELTA_BINARY_PACKED": TYPES["int64"],
+    "DELTA_LENGTH_BYTE_ARRAY": TYPES["text"],
+    "DELTA_BYTE_ARRAY": TYPES["text"],
+    "PLAIN": TYPES["text"],
+    "DELTA_BINARY_PACKED": TYPES["int64"],
     "BYTE_STREAM_SPLIT": TYPES["double"],
-}  # fmt: skip
+}
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 
 
@@ -63,7 +66,7 @@ def parquet(folder: Path, values: pa.Array, name: str = "in.parquet", **how: Any
 
 
 def int96(folder: Path, moments: list[datetime]) -> None:
-    """Writes timestamps as Spark and Hive do, of all years: DuckDB's or Arrow's writer of INT96 knows nanoseconds only, so bytes are set."""
+    """Writes timestamps of all years as Spark and Hive do; Arrow's writer of INT96 knows nanoseconds only, so the days are set."""
     days = [(moment - datetime(1970, 1, 1)).days for moment in moments]
     marks = [datetime(1970, 1, 1 + number) for number in range(len(moments))]
     pq.write_table(
@@ -170,16 +173,25 @@ def cases() -> Iterator[Case]:
         yield Case(f"partition {dtype} {text}", partial(_partitioned, name=f"data/v={text}/in.parquet"), hive, said="is not of the type")
     rows = {"path": "in.duckdb", "table": "t"}
     for name, (text, found) in {
-        "integers": ("(9007199254740993), (NULL)", [2**53 + 1, None]), "huge": ("(99999999999999999999::HUGEINT)", [Decimal(10**20 - 1)]),
-        "decimals": ("(0.10::DECIMAL(9,2)), (NULL)", [Decimal("0.10"), None]), "text": ("('ä'), ('')", ["ä", ""]), "dates": ("(DATE '9999-12-31')", [date(9999, 12, 31)]),
-        "timestamps": ("(TIMESTAMP '9999-12-31 00:00:00')", [LAST]), "enum": ("('x'::ENUM('x', 'y'))", ["x"]), "blob": ("('\\x00'::BLOB)", [b"\0"]),
-    }.items():  # fmt: skip
+        "integers": ("(9007199254740993), (NULL)", [2**53 + 1, None]),
+        "huge": ("(99999999999999999999::HUGEINT)", [Decimal(10**20 - 1)]),
+        "decimals": ("(0.10::DECIMAL(9,2)), (NULL)", [Decimal("0.10"), None]),
+        "text": ("('ä'), ('')", ["ä", ""]),
+        "dates": ("(DATE '9999-12-31')", [date(9999, 12, 31)]),
+        "timestamps": ("(TIMESTAMP '9999-12-31 00:00:00')", [LAST]),
+        "enum": ("('x'::ENUM('x', 'y'))", ["x"]),
+        "blob": ("('\\x00'::BLOB)", [b"\0"]),
+    }.items():
         yield Case(f"duckdb {name}", partial(database, values=text), rows, found)
     yield Case("duckdb intervals", partial(database, values="(INTERVAL 1 DAY)"), rows, said="cannot be kept as they are")
     broken: dict[str, Callable[[bytes], bytes]] = {
-        "cut": lambda content: content[:-20], "of another kind": lambda _: b"PK\3\4 nothing", "empty": lambda _: b"", "marks alone": lambda _: b"PAR1" * 3,
-        "a broken footer": lambda content: content[:-60] + bytes(52) + content[-8:], "broken pages": lambda content: content[:4] + bytes(60) + content[64:],
-    }  # fmt: skip
+        "cut": lambda content: content[:-20],
+        "of another kind": lambda _: b"PK\3\4 nothing",
+        "empty": lambda _: b"",
+        "marks alone": lambda _: b"PAR1" * 3,
+        "a broken footer": lambda content: content[:-60] + bytes(52) + content[-8:],
+        "broken pages": lambda content: content[:4] + bytes(60) + content[64:],
+    }
     for name, change in broken.items():
         yield Case(f"parquet {name}", partial(_broken, change=change), source, said="in.parquet'")
     yield Case(
