@@ -13,7 +13,7 @@
 | timestamps of one zone, or without | the finer unit |
 | everything else | none: the files are refused |
 
-Integers and timestamps that the common type cannot hold exactly are refused when they are met; a decimal becomes the nearest double.
+Integers, timestamps and decimals that the common type does not hold to the last digit are refused when they are met.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -154,10 +155,12 @@ def within(make: Callable[[], Result]) -> Result:
     """
     # Imported before: the module asks which mode the user's files have.
     from tasks.engine.guard import guarded
+    from tasks.engine.progress import hearing
     from tasks.store import files
 
     files.owner_only()
     try:
-        return guarded(make)()
+        with hearing(logging.getLogger("skald").warning):
+            return guarded(make)()
     finally:
         os.umask(files.USER_UMASK)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.python.pandas_frames import back_to_pandas, is_alike, table_of_pandas
+from flows.python.polars_frames import write_polars
 from schemas.errors.tables import FrameError
 
 if TYPE_CHECKING:
@@ -31,25 +34,66 @@ def write_frame(frame: Any, path: Path) -> Back:
     Raises:
         FrameError: it is no table, two columns have one name, or a column holds values of several types.
     """
-    if (polars := _used("polars")) and isinstance(frame, polars.DataFrame | polars.LazyFrame):
-        return _write_polars(polars, frame, path)
-    if (pandas := _used("pandas")) and isinstance(frame, pandas.DataFrame):
-        table = _of_pandas(frame)
-        _write_arrow([table], table.schema, path)
-        return lambda table: table.to_pandas()
     import pyarrow as pa
 
-    if isinstance(frame, pa.RecordBatch):
-        _write_arrow([pa.Table.from_batches([frame])], frame.schema, path)
-        return lambda table: table.combine_chunks().to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], table.schema)
-    if isinstance(frame, pa.Table):
-        _write_arrow([frame], frame.schema, path)
-        return lambda table: table
+    if (polars := _used("polars")) and isinstance(frame, polars.DataFrame | polars.LazyFrame):
+        return write_polars(polars, frame, path)
+    if (pandas := _used("pandas")) and isinstance(frame, pandas.DataFrame):
+        _check_names([str(name) for name in frame.columns])
+        table = table_of_pandas(frame)
+        _write_arrow([table], table.schema, path)
+        return back_to_pandas(pandas, frame, table.schema)
+    if isinstance(frame, pa.RecordBatch | pa.Table):
+        whole = frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
+        _write_arrow([whole], whole.schema, path)
+        return partial(_retyped if whole is frame else _one_batch, whole.schema)
+    reader = frame if isinstance(frame, pa.RecordBatchReader) else _stream_of(frame)
+    schema = reader.schema
+    _write_arrow((pa.Table.from_batches([batch]) for batch in reader), schema, path)
+    return (lambda table: _retyped(schema, table).to_reader()) if reader is frame else partial(_retyped, schema)
+
+
+def _stream_of(frame: Any) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
     if not hasattr(frame, "__arrow_c_stream__"):
         raise FrameError.no_table(type(frame).__name__)
-    reader = frame if isinstance(frame, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(frame)
-    _write_arrow((pa.Table.from_batches([batch]) for batch in reader), reader.schema, path)
-    return (lambda table: table.to_reader()) if reader is frame else (lambda table: table)
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError, ValueError):
+        # A column alone is a stream too, of values and not of records.
+        raise FrameError.no_table(type(frame).__name__) from None
+
+
+def _one_batch(schema: pa.Schema, table: pa.Table) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    made = _retyped(schema, table)
+    return made.combine_chunks().to_batches()[0] if len(made) else pa.RecordBatch.from_pylist([], made.schema)
+
+
+def _retyped(schema: pa.Schema, table: pa.Table) -> pa.Table:
+    """Returns a released table whose columns have the types that they had, where they hold values of the same kind."""
+    import pyarrow.types as pt
+
+    for place, field in enumerate(table.schema):
+        before = schema.field(field.name).type if field.name in schema.names else field.type
+        if before == field.type or not is_alike(field.type, before):
+            continue
+        column = table[field.name]
+        # The order of entries is that of a category; entries here come as records do, and only those of records.
+        if pt.is_dictionary(before):
+            column = column.cast(before.value_type).dictionary_encode()
+            before = _unordered(before)
+        table = table.set_column(place, field.name, column.cast(before))
+    return table
+
+
+def _unordered(dtype: pa.DictionaryType) -> pa.DataType:
+    """Returns a type of dictionaries without an order."""
+    import pyarrow as pa
+
+    return pa.dictionary(dtype.index_type, dtype.value_type)
 
 
 def read_frame(files: Sequence[Path], back: Back) -> Any:
@@ -65,41 +109,6 @@ def _used(package: str) -> Any:
     return sys.modules.get(package)
 
 
-def _write_polars(polars: Any, frame: Any, path: Path) -> Back:
-    lazy = isinstance(frame, polars.LazyFrame)
-    try:
-        (frame.sink_parquet if lazy else frame.write_parquet)(path)
-    except Exception as error:
-        raise FrameError.unwritten(type(error).__name__) from None
-    back: Back = polars.from_arrow
-    return (lambda table: back(table).lazy()) if lazy else back
-
-
-def _of_pandas(frame: Any) -> pa.Table:
-    """Returns a frame of pandas without its index, which names records."""
-    import pyarrow as pa
-
-    _check_names([str(name) for name in frame.columns])
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-    except (pa.ArrowException, TypeError, ValueError):
-        pass
-    for position, name in enumerate(frame.columns):
-        try:
-            pa.Array.from_pandas(frame.iloc[:, position])
-        except (pa.ArrowException, TypeError, ValueError):
-            # Arrow's own text shows the value.
-            raise FrameError.several_types(str(name), _first_other(frame.iloc[:, position])) from None
-    raise FrameError.unwritten("pandas")
-
-
-def _first_other(column: Any) -> int:
-    """Returns the place of the first value that is of another type than the first of all."""
-    kinds = [type(value) for value in column]
-    there = [place for place, null in enumerate(column.isna()) if not null]
-    return next((place for place in there if kinds[place] is not kinds[there[0]]), 0)
-
-
 def _write_arrow(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -110,7 +119,19 @@ def _write_arrow(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> N
             for table in tables:
                 writer.write_table(table.replace_schema_metadata(None))
     except pa.ArrowException as error:
-        raise FrameError.unwritten(type(error).__name__) from None
+        raise _why_unwritten(schema, type(error).__name__) from None
+
+
+def _why_unwritten(schema: pa.Schema, kind: str) -> FrameError:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for field in schema:
+        try:
+            pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
+        except pa.ArrowException:
+            return FrameError.no_such_type(field.name, str(field.type))
+    return FrameError.unwritten(kind)
 
 
 def _check_names(names: list[str]) -> None:

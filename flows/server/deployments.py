@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from prefect._vendor.croniter import CroniterBadDateError, croniter  # what Prefect's schedules go by
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
@@ -25,6 +27,7 @@ from schemas.job.run_parameters import RunParameters
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
+FIELDS = 5
 TAG = "skald"
 """By which the automations in ``deployments`` know runs of ours."""
 HOST, HOST_TAG = "SKALD_HOST", "host:"
@@ -95,8 +98,15 @@ def deploy_job(
 def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate]:
     if cron is None:
         return []
+    fields = cron.split()
+    # Prefect takes a sixth field for seconds, at the end, where others begin with them.
+    if len(fields) != FIELDS and not cron.startswith("@"):
+        raise DeploymentError.fields(cron, len(fields))
     try:
         schedule = CronSchedule(cron=cron, timezone=timezone)
+        croniter(cron, datetime.now(UTC)).get_next(datetime)
+    except CroniterBadDateError:
+        raise DeploymentError.never(cron) from None
     except (ValidationError, ValueError):
         raise DeploymentError.no_times(cron, timezone) from None
     return [DeploymentScheduleCreate(schedule=schedule, active=True)]

@@ -109,7 +109,7 @@ def api(configured: bool) -> Iterator[None]:
         StorageError: the thread's does not start.
     """
     if configured:
-        with _answering():
+        with _answering(), _own_results():
             yield
         return
     schema = Path(os.environ["PREFECT_HOME"]) / f"schema-{version('prefect')}.db"
@@ -126,9 +126,18 @@ def api(configured: bool) -> Iterator[None]:
             from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
             EventsWorker.set_client_override(NullEventsClient)  # nobody listens to events here
-            with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):  # no variable can say None
+            with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), _own_results():  # no variable can say None
                 yield
             EventsWorker.drain_all(timeout=10)
+
+
+@contextmanager
+def _own_results() -> Iterator[None]:
+    """Has Prefect ask for no storage of results that a profile names: ours are in the job's folder, and that one may be missing."""
+    from prefect.settings import PREFECT_DEFAULT_RESULT_STORAGE_BLOCK, temporary_settings
+
+    with temporary_settings(restore_defaults={PREFECT_DEFAULT_RESULT_STORAGE_BLOCK}):
+        yield
 
 
 @contextmanager

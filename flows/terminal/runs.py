@@ -20,7 +20,8 @@ from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
 from schemas.release.remainder import Remainder
 from schemas.release.untold import Untold
-from tasks.engine.progress import STEPS, listening
+from schemas.texts.shown import printable
+from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences
 from tasks.report.claims import first_warning, maximum_risk_in_short
@@ -34,10 +35,21 @@ UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of co
 
 @contextmanager
 def progress_bars(console: Console) -> Iterator[None]:
-    """Shows a bar per phase while the block runs, on a terminal; elsewhere nothing."""
-    if not console.is_terminal:
-        yield
-        return
+    """Shows a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile."""
+
+    def note(sentence: str) -> None:
+        console.print(Text(f"Note: {printable(sentence, lines=False)}"), soft_wrap=True)
+
+    with hearing(note):
+        if not console.is_terminal:
+            yield
+            return
+        with _bars(console):
+            yield
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[None]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         bars = {}

@@ -235,6 +235,19 @@ class DeploymentError(StorageError):
         )
 
     @classmethod
+    def fields(cls, cron: str, count: int) -> DeploymentError:
+        """Other schedulers take seconds and years too, each in a place of its own."""
+        return cls(
+            f"--cron '{cron}' has {counted(count, 'field')}. Give five: minute, hour, day, month and weekday, as in '0 2 * * *' for two "
+            "o'clock every night; there are no seconds and no years."
+        )
+
+    @classmethod
+    def never(cls, cron: str) -> DeploymentError:
+        """Such as 30 February."""
+        return cls(f"--cron '{cron}' names a day that never comes, so that the job would never run. Correct day and month.")
+
+    @classmethod
     def name_taken(cls, name: str, job_file: str) -> DeploymentError:
         """Deployments are named after jobs, whose names only their folders tell apart."""
         return cls(f"Deployment '{name}' is of another job file ({job_file}). Give this job another name, or delete that deployment.")

@@ -14,7 +14,7 @@ class FrameError(SourceError):
     @classmethod
     def no_table(cls, kind: str) -> FrameError:
         """It is something else."""
-        return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas, or a table of Arrow.")
+        return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas (a Series has to_frame()), or a table of Arrow.")
 
     @classmethod
     def same_names(cls, names: Sequence[str]) -> FrameError:
@@ -32,6 +32,16 @@ class FrameError(SourceError):
         """Its types cannot be written, or what makes it failed."""
         return cls(f"The table cannot be written as Parquet ({kind}). Convert columns of unusual types, such as lists or objects.")
 
+    @classmethod
+    def no_such_type(cls, column: str, dtype: str) -> FrameError:
+        """Values of its type cannot be kept as they are."""
+        return cls(f"Column '{column}' is of type {dtype}, which is not read. Convert it to text, a number or a time, or leave it out.")
+
+    @classmethod
+    def uncomputed(cls, kind: str) -> FrameError:
+        """The plan of a lazy frame fails by itself."""
+        return cls(f"The lazy frame cannot be computed ({kind}). Collect it first: the whole message, which may show data, says why.")
+
 
 class FileError(SourceError):
     """A file is not laid out as the job says, or not of a format that is read."""
@@ -44,6 +54,78 @@ class FileError(SourceError):
             f"where it is {other}. Say "
             f"source.delimiter: {other} in the job."
         )
+
+    @classmethod
+    def before_header(cls, file: str, fields: int, rows: int) -> FileError:
+        """The first line has fewer fields than nearly all others."""
+        return cls(
+            f"The first line of '{told_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it have more. Most "
+            "likely a title or a comment stands before the header: remove it, so that the first line names the columns."
+        )
+
+    @classmethod
+    def no_header(cls, file: str) -> FileError:
+        """The first line names no column that the job knows."""
+        return cls(
+            f"The first line of '{told_path(file)}' names no column of the job. Most likely the file has no header, or a title or a "
+            "comment stands before it: the first line must name the columns."
+        )
+
+    @classmethod
+    def separator_line(cls, file: str) -> FileError:
+        """A spreadsheet was told its delimiter in the first line."""
+        return cls(
+            f"The first line of '{told_path(file)}' is 'sep=', by which spreadsheets are told the delimiter. Remove it, so that the first "
+            "line names the columns, and say source.delimiter in the job."
+        )
+
+    @classmethod
+    def folder(cls, path: str, ending: str) -> FileError:
+        """The job names a folder, and not files."""
+        name = told_path(path).rstrip("/")
+        return cls(
+            f"'{name}' is a folder. Say which of its files are the source: '{name}/*{ending}', or '{name}/**/*{ending}' with those of all "
+            "folders in it."
+        )
+
+    @classmethod
+    def hidden_alone(cls, pattern: str, files: int) -> FileError:
+        """A pattern matches no file but those that are no data by their names."""
+        return cls(
+            f"'{told_path(pattern)}' matches {counted(files, 'file')}, and each has a name, or lies in a folder, that begins with _ or a "
+            "dot, as programs call what is no data yet. Name such a file or folder in source.path if it is meant."
+        )
+
+    @classmethod
+    def table_of_files(cls, folder: str, words: str) -> FileError:
+        """A folder's log says which of its files are a table's today."""
+        return cls(
+            f"'{told_path(folder)}' is a table of {words}: its log says which files belong to it today, and the others hold records that "
+            "were removed. Write the table as Parquet with what reads it (Spark, DuckDB, Polars), and give those files."
+        )
+
+    @classmethod
+    def no_objects(cls, pattern: str) -> FileError:
+        """The bucket is there, and nothing in it matches."""
+        return cls(f"No object matches '{told_path(pattern)}'. The bucket is there; check what stands behind its name in source.path.")
+
+    @classmethod
+    def no_bucket(cls, pattern: str, bucket: str) -> FileError:
+        """The bucket is missing, or kept from whoever asks."""
+        return cls(
+            f"There is no bucket '{bucket}', of which '{told_path(pattern)}' is, or these credentials do not see it. Check its name, the "
+            "end point and the credentials of the environment."
+        )
+
+    @classmethod
+    def encrypted(cls, file: str) -> FileError:
+        """A Parquet file is encrypted, all of it or some of its columns."""
+        return cls(f"'{told_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")
+
+    @classmethod
+    def fatal(cls, file: str) -> FileError:
+        """The library that reads it ended its process."""
+        return cls(f"'{told_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
 
     @classmethod
     def foreign(cls, file: str, words: str) -> FileError:

@@ -30,6 +30,14 @@ class ValuesError(SourceError):
         )
 
     @classmethod
+    def nanoseconds(cls, column: str, file: str, count: int) -> ValuesError:
+        """Timestamps in INT96 have digits below the microsecond, in which they are read."""
+        return cls(
+            f"Column '{column}' of '{told_path(file)}' holds {counted(count, 'timestamp')} in INT96 with digits below the microsecond, in "
+            "which INT96 is read. Round them, or write the column as TIMESTAMP(NANOS)."
+        )
+
+    @classmethod
     def too_large(cls, column: str, count: int, most: float) -> ValuesError:
         """Numbers are so large that no distance between them is one."""
         return cls(f"Column '{column}' holds {counted(count, 'value')} beyond {most:g}. Make them null, or give them another unit.")

@@ -55,6 +55,19 @@ def column_names_or_rest(value: object) -> object:
     return column_names(value)
 
 
+def each_once(value: object) -> object:
+    """Returns a list in which nothing stands twice.
+
+    Raises:
+        PydanticCustomError: something does, or it is no list.
+    """
+    if not isinstance(value, list):
+        raise fault("must be a list, of case, space and empty")
+    if len(set(map(str, value))) < len(value):
+        raise fault("lists something twice; list it once")
+    return value
+
+
 NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
 # What a validator takes cannot be seen from it, so that editors are told by a JSON schema of its own.
 ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
@@ -65,14 +78,29 @@ ColumnNamesOrRest = Annotated[
 ]
 
 
+Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(each_once)]
+"""What the texts of a column are read without."""
+
+
+class Spelled(StrictModel):
+    """A sensitive column that is read without what matters to nobody."""
+
+    name: ColumnName
+    """The column."""
+    normalise: Normalise = Field(default_factory=list)
+    """What its texts are read without: case (they are in lower case then), space (around them, and repeated), empty (N/A and the like)."""
+
+
 class QuasiIdentifier(StrictModel):
     """A column that helps to single people out, with the hierarchy by which it is generalised."""
 
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact", "normalise"})
     name: ColumnName
     """The column."""
     hierarchy: Hierarchy
     """How its values are grouped: one of csv, tree, widths, prefix and date."""
+    normalise: Normalise = Field(default_factory=list)
+    """What its texts are read without: case (in lower case, in which its hierarchy must list them), space, empty (N/A and the like)."""
     exact: bool = True
     """Whether the values themselves may be published, where the records allow it; else only levels at which no value keeps its name are."""
 
@@ -80,6 +108,31 @@ class QuasiIdentifier(StrictModel):
     def hides(self) -> bool:
         """Whether some values may not be published as they are: all, or those beyond top and bottom or with a sparse beginning."""
         return not self.exact or self.hierarchy.hides
+
+
+def spelled(value: object) -> list[Spelled]:
+    """Returns the entries of a list of sensitive columns that are more than a name.
+
+    Raises:
+        ValidationError: one is not as it should be.
+    """
+    return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def sensitive_names(value: object) -> list[str]:
+    """Returns the names of sensitive columns, of which an entry may say more than its name.
+
+    Raises:
+        PydanticCustomError: not a list, or entries that are neither.
+    """
+    if isinstance(value, list):
+        spelled(value)
+        value = [one.get("name") if isinstance(one, Mapping) else one for one in value]
+    return column_names(value)
+
+
+SENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Spelled.model_json_schema()]}}
+SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), WithJsonSchema(SENSITIVE_SCHEMA)]
 
 
 class Columns(StrictModel):
@@ -101,21 +154,23 @@ class Columns(StrictModel):
     """Columns that are not published and name nobody: whether their values repeat is not looked at."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""
-    sensitive: ColumnNames = Field(default_factory=list)
-    """Columns whose values are to be protected; they are published."""
+    sensitive: SensitiveNames = Field(default_factory=list)
+    """Columns whose values are to be protected; they are published. An entry with a name may say what it is read without."""
     insensitive: ColumnNamesOrRest = Field(default_factory=list)
     """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
     accept_untreated: bool = False
     """Whether the job accepts that fewer than k share what the insensitive columns together publish; the maximum risk that is claimed is
     then that of the quasi-identifiers alone, and says so."""
     _none: bool = PrivateAttr(default=False)
+    _spelled: dict[str, list[str]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
     def _as_said(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         read = handler(data)
-        if isinstance(data, Mapping) and data.get("person") == NONE:
-            read._none = True
+        if isinstance(data, Mapping):
+            read._none = data.get("person") == NONE
+            read._spelled = {one.name: list(one.normalise) for one in spelled(data.get("sensitive")) if one.normalise}
         return read
 
     @model_validator(mode="after")
@@ -134,7 +189,13 @@ class Columns(StrictModel):
 
     def canonical(self) -> dict[str, Any]:
         """Returns what determines a release's content; that every record is a person is part of what its report says."""
-        return super().canonical() | ({"person": NONE} if self._none else {})
+        spelled = {"normalise": {name: sorted(steps) for name, steps in self._spelled.items()}} if self._spelled else {}
+        return super().canonical() | ({"person": NONE} if self._none else {}) | spelled
+
+    @property
+    def normalised(self) -> dict[str, list[str]]:
+        """What the texts of columns are read without, of those that say so."""
+        return {qid.name: list(qid.normalise) for qid in self.quasi_identifiers if qid.normalise} | self._spelled
 
     @property
     def dropped(self) -> list[str]:

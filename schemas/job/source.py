@@ -11,9 +11,9 @@ from schemas.job.formats import FORMATS, ROWS, foreign_keys, foreign_words, form
 from schemas.reading.model import Character, StrictModel, Title, alternatives, fault
 from schemas.reading.registry import OneOf
 
-TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp")
+TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp", "timestamptz")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")
-_TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
+_TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|timestamptz|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
 _COMPRESSION = (".gz", ".zst")
 _MOST_PRECISION = 38
 

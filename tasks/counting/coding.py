@@ -14,12 +14,15 @@ import pyarrow as pa
 from core.columns.coding import Coder, Codes, Packing, Words
 from core.columns.domains import Domain
 from core.columns.node import Node
+from core.columns.normalising import spelling_counts
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
 from core.units.sensitive_axes import unchanged
+from schemas.errors.base import counted
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
+from tasks.engine.progress import notify
 from tasks.engine.runs import Run
 from tasks.store.domain_tables import load_domains
 from tasks.store.keys import fingerprint_of
@@ -147,6 +150,7 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
         domains = load_domains(store, domain, axis_names(job))
         qids = job.columns.quasi_identifiers
         hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
+        _note_spellings(job, domains[len(qids) :])
         # One at a time is held, because the domains of a large source are large.
         _loaded.clear()
         _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
@@ -177,6 +181,21 @@ class DomainTable:
             StorageError: an artefact is not what its step promises.
         """
         return load_coding(self.job, self.domain, self.store)
+
+
+def _note_spellings(job: Job, domains: Sequence[Domain]) -> None:
+    """Tells of values that privacy models take for different ones and people do not."""
+    for domain in domains:
+        alike, missing = spelling_counts(domain.values)
+        found = [
+            *([f"{counted(alike, 'value')} that differ from another only in case or blanks"] if alike else []),
+            *([f"{counted(missing, 'value')} that say that nothing is known, such as empty text and N/A"] if missing else []),
+        ]
+        if found and domain.qid in job.privacy.columns:
+            notify(
+                f"Column '{domain.qid}' has {' and '.join(found)}; privacy models count each spelling as a value of its own. Read them as "
+                f"one: {{name: {domain.qid}, normalise: [case, space, empty]}} under columns.sensitive."
+            )
 
 
 def forget_large_coding(job: Job) -> None:

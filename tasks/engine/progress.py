@@ -1,4 +1,4 @@
-"""The steps of a run by name, and who is told how far they have come: the command line, Prefect's server, or nobody."""
+"""The steps of a run by name, and who is told how far they have come and what was noticed: the command line, Prefect, or nobody."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 Listener = Callable[[str, int, int], None]
+Hearer = Callable[[str], None]
 _listeners: list[Listener] = []
+_hearers: list[Hearer] = []
 
 
 class StepWords(NamedTuple):
@@ -71,3 +73,26 @@ def advance(phase: str, done: int, total: int) -> None:
     """Tells all listeners."""
     for listener in _listeners:
         listener(phase, done, total)
+
+
+@contextmanager
+def hearing(hearer: Hearer) -> Iterator[None]:
+    """Calls ``hearer(sentence)`` for whatever is noticed in the time of the block, each sentence once."""
+    said = set[str]()
+
+    def hear(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            hearer(sentence)
+
+    _hearers.append(hear)
+    try:
+        yield
+    finally:
+        _hearers.remove(hear)
+
+
+def notify(sentence: str) -> None:
+    """Tells all hearers what somebody who runs the job should know, and no release tells."""
+    for hearer in _hearers:
+        hearer(sentence)

@@ -154,7 +154,14 @@ def _listed(role: ProposedRole, proposals: Sequence[Proposal], *, more: bool = F
     mine = [proposal for proposal in proposals if proposal.role == role]
     if not mine and not more:
         return [f"  {role}: []"]
-    return [f"  {role}:", *(f"    - {yaml_name(proposal.profile.name)}{_why(proposal)}" for proposal in mine)]
+    return [f"  {role}:", *(f"    - {_entry(role, proposal)}{_why(proposal)}" for proposal in mine)]
+
+
+def _entry(role: ProposedRole, proposal: Proposal) -> str:
+    name = yaml_name(proposal.profile.name)
+    # Spellings of one value would be several to l.
+    spelled = role == "sensitive" and proposal.profile.kind == "text"
+    return f"{{name: {name}, normalise: [case, space, empty]}}" if spelled else name
 
 
 def _person(person: Proposal | None) -> list[str]:

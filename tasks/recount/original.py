@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -18,6 +19,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.release.keyed import hierarchies_as_in, is_of_files
 from tasks.source.at_rest import source_digest
+from tasks.source.bounds.int96 import UNIT
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.store.database import quote
@@ -55,19 +57,26 @@ def original_of(job: Job) -> Original | None:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
         digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
-        fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(pq.read_schema(file), one)]
+        columns = [with_partition(_columns(file), one) for file, one in zip(files, named, strict=True)]
     except (SourceError, OSError, pa.ArrowException):
         return None
-    parts, alike = [(str(file), one) for file, one in zip(files, named, strict=True)], job.source.drift == "freeze"
+    parts, alike = [(str(file), one) for file, one in zip(files, named, strict=True)], all(one.equals(columns[0]) for one in columns)
+    fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
-    columns = pa.schema(list({field.name: field for field in fields}.values()))
-    read = relation(parts, alike=alike)
-    if job.columns.most_records is None or not {*job.columns.person} <= {*columns.names}:
-        return Original(read, columns, tuple(digests))
-    numbered = [(relation([part], numbered=True), digest) for part, digest in zip(parts, digests, strict=True)]
-    persons = {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
+    whole = pa.schema(list({field.name: field for field in fields}.values()))
+    normalise = job.columns.normalised
+    read = relation(parts, alike=alike, normalise=normalise)
+    if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
+        return Original(read, whole, tuple(digests))
+    numbered = [(relation([part], numbered=True, normalise=normalise), digest) for part, digest in zip(parts, digests, strict=True)]
+    persons = {quote(name): pt.is_floating(whole.field(name).type) for name in job.columns.person}
     bounded = bounded_sql(numbered, persons, fingerprint_of(sorted(digests)), job.columns.most_records)
-    return Original(bounded, columns, tuple(digests), given=read)
+    return Original(bounded, whole, tuple(digests), given=read)
+
+
+def _columns(file: Path) -> pa.Schema:
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit=UNIT) as read:
+        return read.schema_arrow
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:

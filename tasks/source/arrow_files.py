@@ -14,6 +14,7 @@ from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
+from tasks.source.bounds.apart import survived
 from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
@@ -55,15 +56,22 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         StorageError: the Parquet file has another number of rows.
     """
 
-    def write(part: Path) -> int:
-        _check_batches(path, name, memory)
-        try:
-            with _opened(path, name) as (schema, batches):
-                return write_batches(part, kept_schema(schema), batches, name)
-        except pa.ArrowException:
-            raise SourceError.unreadable(name, "arrow") from None
+    return store.make("converted", STEP.key(digest), ".parquet", lambda part: survived(name, _convert, path, name, memory, part))
 
-    return store.make("converted", STEP.key(digest), ".parquet", write)
+
+def _convert(path: Path, name: str, memory: int, part: Path) -> int:
+    """Writes a file as Parquet, and returns how many records it has.
+
+    Raises:
+        SourceError: As for ``convert_arrow``.
+        StorageError: As for ``convert_arrow``.
+    """
+    _check_batches(path, name, memory)
+    try:
+        with _opened(path, name) as (schema, batches):
+            return write_batches(part, kept_schema(schema), batches, name)
+    except pa.ArrowException:
+        raise SourceError.unreadable(name, "arrow") from None
 
 
 def _check_batches(path: Path, name: str, memory: int) -> None:

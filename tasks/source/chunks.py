@@ -44,6 +44,7 @@ class SourceFile(BaseModel):
         converted: SHA-256 of the Parquet file, where the user's was converted.
         drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
         long: By column of which values are long, how many bytes one may take.
+        normalise: By column what its texts are read without.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -60,6 +61,7 @@ class SourceFile(BaseModel):
     converted: str | None = None
     drift: pa.Schema | None = None
     long: dict[str, int] = {}
+    normalise: dict[str, list[str]] = {}
 
     @property
     def rows(self) -> int:
@@ -87,7 +89,8 @@ class Piece(BaseModel):
         # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
-        return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift)
+        without = [f"{name} without {', '.join(sorted(steps))}" for name, steps in self.file.normalise.items()]
+        return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift), *without
 
 
 class Chunk(BaseModel):
@@ -207,7 +210,8 @@ class Source(BaseModel):
     @property
     def relation(self) -> str:
         """What DuckDB reads the source as."""
-        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved)
+        without = self.files[0].normalise if self.files else {}
+        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved, normalise=without)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.formats.record_counts import RecordCount, count_records
+from core.formats.typed_texts import taken_words, typed_sql
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
+from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.source.batches import held_count
@@ -31,11 +33,9 @@ MARGIN = 1_000
 BLOCK = 1 << 20
 """Bytes that are counted at a time."""
 GROUP_ROWS = 122_880
-TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 DELIMITERS = (";", "\t", "|", ",")
 """Those that a header is looked through for where the job's own parts nothing, the unlikely ones in names first."""
 FAULTS = {
-    "CAST": "not of the type that source.types gives",
     "MISSING COLUMNS": "too few fields",
     "TOO MANY COLUMNS": "too many fields",
     "UNQUOTED VALUE": "a quote that does not close",
@@ -75,11 +75,7 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
 
 def converted_key(job: Job, digest: str) -> Key:
     """Returns the key of what a CSV file of a digest becomes."""
-    return STEP.key(digest, job.source.delimiter, job.source.null_values, _types(job))
-
-
-def _types(job: Job) -> dict[str, str]:
-    return {name: TYPES.get(dtype, dtype.upper()) for name, dtype in job.source.types.items()}
+    return STEP.key(digest, job.source.delimiter, job.source.null_values, job.source.types)
 
 
 def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
@@ -141,28 +137,68 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    types = _types(job)
-    columns = {column: types.get(column, "VARCHAR") for column in _header(job, path, name)}
-    there = _count(job, path, name, len(columns))
-    buffer = BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER
+    names = _header(job, path, name)
+    there = _count(job, path, name, len(names))
+    read = read_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
     try:
         with connect(job, store.folder.parent / "spill") as connection:
             # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
             connection.execute("SET preserve_insertion_order = true")
-            connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, buffer)}")
-            _copy(connection, "source", part)
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute(f"CREATE TEMP VIEW texts AS {read}")
+            try:
+                _copy(connection, f"({_typed(names, job.source.types)})", part)
+            except duckdb.InvalidInputException as error:
+                if MISFIT not in str(error):
+                    raise
+                raise SourceError.bad_rows(name, _all_faults(connection, names, job.source.types)) from None
             faults = connection.execute(REJECTS).fetchall()
             rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
     except duckdb.InvalidInputException:
         raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
     except duckdb.Error:
         raise SourceError.unreadable(name, "csv") from None
+    if many := _before_the_header(faults, there.records - 1):
+        raise FileError.before_header(name, len(names), many)
     if faults:
         raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
     assert rows is not None
     if rows[0] != there.records - 1:
         raise FileError.records_lost(name, there.records - 1, rows[0])
     return int(rows[0])
+
+
+def _typed(names: Sequence[str], types: Mapping[str, str]) -> str:
+    """Returns the statement that gives every column its type, and ends in an error at the first text that is no value of it."""
+    columns = [
+        f"CASE WHEN {quote(name)} IS NOT NULL THEN coalesce({typed_sql(quote(name), types[name])}, error('{MISFIT}')) END AS {quote(name)}"
+        if types.get(name, "text") != "text"
+        else quote(name)
+        for name in names
+    ]
+    return f"SELECT {', '.join(columns)} FROM texts"
+
+
+def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], types: Mapping[str, str]) -> list[str]:
+    """Counts the texts that are no values of their types, and the rows that have too few fields or too many."""
+    typed = [name for name in names if types.get(name, "text") != "text"]
+    bad = [f"{quote(name)} IS NOT NULL AND {typed_sql(quote(name), types[name])} IS NULL" for name in typed]
+    counts = ", ".join(f"count(*) FILTER ({one}), min(number, {SHOWN}) FILTER ({one})" for one in bad)
+    [found] = connection.execute(f"SELECT {counts} FROM (SELECT row_number() OVER () AS number, * FROM texts)").fetchall()
+    ragged = connection.execute(REJECTS).fetchall()
+    faults = [_fault(*one) for one in ragged]
+    for name, count, first in zip(typed, found[::2], found[1::2], strict=True):
+        if count:
+            what = f"a {quote(name)} not of the type that source.types gives, which takes {taken_words(types[name])}"
+            # Rows that are left out are not numbered, so that others would be numbered wrongly.
+            faults.append(_row_fault(what, count, [] if ragged else first))
+    return faults
+
+
+def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records: int) -> int:
+    """Returns how many rows have more fields than the first line; 0 unless nearly all of them have."""
+    [(kind, more, _)] = faults if len(faults) == 1 else [("", 0, ())]
+    return more if kind == "TOO MANY COLUMNS" and more > 1 and more * 2 > records else 0
 
 
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
@@ -181,18 +217,20 @@ def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
     return there
 
 
+MISFIT = "no value of its type"
+"""What DuckDB is told to say at a text that is none; in its own words there would be the text."""
 SHOWN = 3
 """Rows that a message numbers."""
 # What DuckDB calls a line is a record, whatever line ends stand in its fields, and the header is the first.
 REJECTS = (
-    "SELECT error_type::VARCHAR AS kind, CASE WHEN error_type = 'CAST' THEN column_name END AS field, count(DISTINCT line), "
-    f"list_sort(list(DISTINCT line - 1))[:{SHOWN}] FROM reject_errors GROUP BY kind, field ORDER BY kind, field"
+    f"SELECT error_type::VARCHAR AS kind, count(DISTINCT line), list_sort(list(DISTINCT line - 1))[:{SHOWN}] FROM reject_errors "
+    "GROUP BY kind ORDER BY kind"
 )
 
 
-def read_sql(job: Job, path: Path, columns: Mapping[str, str], buffer: int) -> str:
-    """Returns the statement that reads a CSV file with given columns, setting aside the rows that do not fit."""
-    struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in columns.items())
+def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
+    """Returns the statement that reads the columns of a CSV file as text, setting aside the rows that do not fit."""
+    struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     return (
         # Nothing is guessed from a sample, or types would depend on where a value stands. A limit of 0 is none: all faults are counted.
@@ -214,6 +252,8 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
             names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=job.source.delimiter), [])
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(name, "csv") from None
+    if names and names[0].lower().startswith("sep=") and len(names) <= len(job.source.delimiter) + 1:
+        raise FileError.separator_line(name)
     # A column may have such a name where the job knows it.
     unknown = len(names) == 1 and names[0] not in job.columns.roles()
     if unknown and (other := next((one for one in DELIMITERS if one in names[0]), None)):
@@ -223,6 +263,9 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
     # DuckDB's names know no case. Not shown: without a header these are values.
     if len({column.lower() for column in names}) < len(names):
         raise SourceError.bad_rows(name, ["the first line has names that differ in case only, and databases take these for one"])
+    known = {*job.columns.roles(), *job.columns.person} - {REST}
+    if len(known) > 1 and known.isdisjoint(names) and job.source.drift == "freeze":
+        raise FileError.no_header(name)
     return names
 
 
@@ -231,8 +274,13 @@ def _spelt(delimiter: str) -> str:
     return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
 
 
-def _fault(kind: str, column: str | None, count: int, first: Sequence[int]) -> str:
-    what = FAULTS.get(kind, "not readable") if column is None else f"a {quote(column)} {FAULTS.get(kind, 'not readable')}"
+def _fault(kind: str, count: int, first: Sequence[int]) -> str:
+    return _row_fault(FAULTS.get(kind, "not readable"), count, first)
+
+
+def _row_fault(what: str, count: int, first: Sequence[int]) -> str:
+    if not first:
+        return f"{counted(count, 'row')} with {what}"
     more = f" and {count - len(first):,} more" if count > len(first) else ""
     rows = ", ".join(f"{row:,}" for row in first)
     return f"{counted(count, 'row')} with {what} ({'row' if count == 1 else 'rows'} {rows}{more}, the header being row 0)"

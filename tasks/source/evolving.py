@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,7 @@ def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
 
 
 def batches(
-    file: pq.ParquetFile, rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, name: str
+    file: pq.ParquetFile, rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of row groups.
 
@@ -45,6 +45,7 @@ def batches(
         groups: Numbers of the row groups.
         columns: What is read.
         wanted: Those of the file's columns that it lacks or that are read in another type, as they are read.
+        plain: Columns whose text comes plain, and not as dictionaries.
         name: Of the file, as the user knows it.
 
     Raises:
@@ -59,23 +60,17 @@ def batches(
             dtype = plain_type(wanted.field(column).type) if column in wanted.names else None
             if column not in there:
                 assert dtype is not None
-                arrays.append(_nulls(batch.num_rows, dtype))
+                made = pa.nulls(batch.num_rows, working_type(dtype))
             else:
-                arrays.append(batch.column(column) if dtype is None else _widened(batch.column(column), dtype, column, name))
+                made = batch.column(column) if dtype is None else _widened(batch.column(column), dtype, column, name)
+            # Text comes as it does from other files.
+            arrays.append(made if column in plain or not pt.is_string(made.type) else pc.dictionary_encode(made))
         yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _empty(total: int, rows: int) -> Iterator[pa.RecordBatch]:
     for first in range(0, total, rows):
         yield pa.RecordBatch.from_arrays([pa.nulls(min(rows, total - first))], names=["nothing"])
-
-
-def _nulls(count: int, dtype: pa.DataType) -> pa.Array:
-    held = working_type(dtype)
-    # Text comes as a dictionary from other files too.
-    if pt.is_string(held):
-        return pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), pa.array([], held))
-    return pa.nulls(count, held)
 
 
 def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.Array:
@@ -85,7 +80,21 @@ def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.A
             return plain
         plain = plain.dictionary_decode()
     try:
-        widened = plain.cast(held)
+        if pt.is_decimal(plain.type) and pt.is_floating(held):
+            return _as_floats(plain, held)
+        return plain.cast(held)
     except pa.ArrowInvalid:
         raise SourceError.not_exact(name, file, str(dtype)) from None
-    return pc.dictionary_encode(widened) if pt.is_string(held) else widened
+
+
+def _as_floats(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Returns decimals as floats of which each, written out, is the decimal again.
+
+    Raises:
+        ArrowInvalid: there is none for a value.
+    """
+    # Arrow's own cast of 0.1 is 0.09999999999999999.
+    floats = column.cast(pa.string()).cast(dtype)
+    if not floats.cast(pa.string()).cast(column.type).equals(column):
+        raise pa.ArrowInvalid
+    return floats

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.errors.base import SourceError
+from schemas.errors.base import SourceError, counted
+from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.texts.shown import told_path
+from tasks.engine.progress import notify
 from tasks.source.at_rest import digest_at_rest, file_stat
+from tasks.source.listing.hidden import is_hidden
+from tasks.source.listing.table_formats import table_format_here
 from tasks.source.object_store import Stat, matching
 from tasks.source.same_files import each_once
 from tasks.store.files import real_path, write_whole
@@ -76,14 +82,21 @@ def _found(job: Job) -> dict[str, Stat | None]:
     """Returns the same names with what a store's listing says of its objects, which none of them has to be asked for again."""
     found: dict[str, set[str]] = {}
     stats: dict[str, Stat] = {}
+    aside = set[str]()
     for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
         objects = matching(pattern) if is_address(pattern) else {}
-        matched = objects if is_address(pattern) else [str(path) for path in _matching_here(pattern)]
-        if not matched:
-            raise SourceError.no_files(written)
+        matched = list(objects) if is_address(pattern) else [str(path) for path in _matching_here(pattern, written)]
+        hidden = {name for name in matched if is_hidden(name, pattern)}
+        if len(hidden) == len(matched):
+            raise FileError.hidden_alone(written, len(hidden))
+        aside |= hidden
         stats |= objects
         for name in matched:
-            found.setdefault(name, set()).add(written)
+            if name not in hidden:
+                found.setdefault(name, set()).add(written)
+    if aside := aside - found.keys():
+        skipped = f"{counted(len(aside), 'file')} of the source {'is' if len(aside) == 1 else 'are'} not read"
+        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{told_path(min(aside))}'.")
     if strange := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(strange)
     if own := _own(job, found):
@@ -118,9 +131,26 @@ def _is_released(path: Path, target: Path) -> bool:
     return path.is_relative_to(target) and Path(target, *path.relative_to(target).parts[:1], "manifest.json").is_file()
 
 
-def _matching_here(pattern: str) -> set[Path]:
+def _matching_here(pattern: str, written: str) -> set[Path]:
+    """Returns the files of this machine that a pattern matches.
+
+    Raises:
+        SourceError: there is none, or they are parts of a table of Delta Lake or its kin.
+    """
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
-    return {path for path in matched if path.is_file()}
+    files = {path for path in matched if path.is_file()}
+    if not files:
+        if any(path.is_dir() for path in matched) and not glob.has_magic(written):
+            raise FileError.folder(written, _most_common_ending(matched))
+        raise SourceError.no_files(written)
+    if table := table_format_here(map(str, files)):
+        raise FileError.table_of_files(*table)
+    return files
+
+
+def _most_common_ending(folders: Iterable[Path]) -> str:
+    endings = Counter(path.suffix for folder in folders for path in folder.rglob("*") if path.is_file() and path.name[0] not in "_.")
+    return endings.most_common(1)[0][0] if endings else ""
 
 
 def find_files(job: Job) -> list[Path]:

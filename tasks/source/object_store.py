@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from schemas.errors.tables import FileError
+from tasks.source.listing.table_formats import table_format_there
 from tasks.store.object_stores import file_system, told
 
 Stat = tuple[int, ...]
@@ -20,6 +22,7 @@ def matching(address: str) -> dict[str, Stat]:
     """Returns the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it.
 
     Raises:
+        FileError: there is no such bucket, nothing in it matches, or what matches is a folder or a part of a table with a log.
         ObjectStoreError: the store cannot be listed.
     """
     system, path = file_system(address)
@@ -29,7 +32,28 @@ def matching(address: str) -> dict[str, Stat]:
             found = system.glob(path, detail=True) if any(mark in path for mark in "*?[") else {path: system.info(path)}
         except FileNotFoundError:
             found = {}
-        return {f"{scheme}://{name}": stat_of_info(info) for name, info in sorted(found.items()) if info["type"] == "file"}
+        files = {name: info for name, info in sorted(found.items()) if info["type"] == "file"}
+        if not files:
+            raise _why_none(system, path, address, folders=bool(found))
+        if table := table_format_there(files, lambda folder: _names_in(system, folder)):
+            raise FileError.table_of_files(f"{scheme}://{table[0]}", table[1])
+        return {f"{scheme}://{name}": stat_of_info(info) for name, info in files.items()}
+
+
+def _why_none(system: Any, path: str, address: str, *, folders: bool) -> FileError:
+    if folders:
+        return FileError.folder(address, "")
+    bucket = path.strip("/").split("/", 1)[0]
+    if bucket and not system.exists(bucket):
+        return FileError.no_bucket(address, bucket)
+    return FileError.no_objects(address)
+
+
+def _names_in(system: Any, folder: str) -> list[str]:
+    try:
+        return [str(name) for name in system.ls(folder, detail=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def remote_stat(address: str) -> Stat:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.formats.normalised_sql import normalised_sql
+from core.formats.typed_texts import is_spelling, sql_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
 from tasks.store.database import literal, quote
@@ -17,9 +19,8 @@ from tasks.store.database import literal, quote
 NULL = "__HIVE_DEFAULT_PARTITION__"
 ARROW_TYPES = {
     "text": pa.string(), "integer": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC"),
 }  # fmt: skip
-SQL_TYPES = {"text": "VARCHAR", "integer": "BIGINT"}
 # No leading zeros, because 007 would be published as 7; and no more digits than int64 surely holds.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -74,6 +75,8 @@ def _inferred(values: Sequence[str | None]) -> str:
 
 def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
     """Returns a value in its type, or None where it is not of that type."""
+    if value is not None and not is_spelling(value, dtype):
+        return None
     try:
         return pa.array([value], pa.string()).cast(arrow_type(dtype))[0]
     except pa.ArrowException:
@@ -98,14 +101,24 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
     return None
 
 
-def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True, numbered: bool = False) -> str:
+def relation(
+    files: Sequence[tuple[str, Partition]],
+    *,
+    alike: bool = True,
+    numbered: bool = False,
+    normalise: Mapping[str, Sequence[str]] | None = None,
+) -> str:
     """Returns what DuckDB reads all files as, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
         alike: Whether they have the same columns; others are put together by the names of these.
         numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
+        normalise: By column what its texts are read without.
     """
+    if normalise:
+        without = ", ".join(f"{normalised_sql(quote(name), steps)} AS {quote(name)}" for name, steps in normalise.items())
+        return f"(SELECT * REPLACE ({without}) FROM {relation(files, alike=alike, numbered=numbered)})"
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
         together.setdefault(partition, []).append(path)
@@ -118,8 +131,7 @@ def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True, numb
         if len(together) == 1 and not partition:
             return read
         extra = "".join(
-            f", {'NULL' if value is None else literal(value)}::{SQL_TYPES.get(dtype, dtype.upper())} AS {quote(name)}"
-            for name, value, dtype in partition
+            f", {'NULL' if value is None else literal(value)}::{sql_type(dtype)} AS {quote(name)}" for name, value, dtype in partition
         )
         parts.append(f"SELECT *{extra} FROM {read}")
     return f"({' UNION ALL BY NAME '.join(parts)})"

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from core.formats.typed_texts import taken_words, typed_sql
 from schemas.errors.base import counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
@@ -80,7 +82,7 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
             cursor.execute(f"{query}\n")
             with cursor.fetch_record_batch() as reader:
                 schema = _columns(reader.schema, types)
-                yield schema, _typed(reader, schema, dbapi.Error)
+                yield schema, _typed(reader, schema, types, dbapi.Error)
     except (dbapi.Error, pa.ArrowException) as error:
         raise _refused(error) from None
 
@@ -100,7 +102,9 @@ def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
     return kept_schema(pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in schema]))
 
 
-def _typed(reader: Iterator[pa.RecordBatch], schema: pa.Schema, failed: type[Exception]) -> Iterator[pa.RecordBatch]:
+def _typed(
+    reader: Iterator[pa.RecordBatch], schema: pa.Schema, types: Mapping[str, str], failed: type[Exception]
+) -> Iterator[pa.RecordBatch]:
     while True:
         try:
             batch = next(reader, None)
@@ -108,19 +112,40 @@ def _typed(reader: Iterator[pa.RecordBatch], schema: pa.Schema, failed: type[Exc
             raise _refused(error) from None
         if batch is None:
             return
-        columns = [_fitted(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        columns = [_fitted(column, field, types.get(field.name)) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _fitted(column: pa.Array, field: pa.Field) -> pa.Array:
-    if column.type != field.type:
-        try:
-            return column.cast(field.type)
-        except pa.ArrowException:
-            raise DatabaseError.misfits([f"a '{field.name}' is not of the type that source.types gives"]) from None
+def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
+    if dtype is not None and column.type != field.type:
+        made = _typed_texts(column, dtype) if pt.is_string(column.type) else _cast(column, field.type)
+        if made is None:
+            raise DatabaseError.misfits([f"a '{field.name}' is not of the type that source.types gives, which takes {taken_words(dtype)}"])
+        column = made
     if outside := _outside(column):
         raise DatabaseError.misfits([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])
     return column
+
+
+def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
+    """Returns texts, and numbers that the server sends as texts, in a type; None where one is no value of it."""
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("texts", pa.table({"text": column}))
+        found = connection.sql(f"SELECT {typed_sql('text', dtype)} AS typed FROM texts").to_arrow_table()["typed"].combine_chunks()
+    return found.cast(arrow_type(dtype)) if found.null_count == column.null_count else None
+
+
+def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
+    """Returns values in another type; None where one of them would not come back from there as it was."""
+    if pt.is_timestamp(column.type) and (pt.is_timestamp(dtype) or pt.is_date(dtype)) and column.type.tz != getattr(dtype, "tz", None):
+        return None
+    try:
+        made = column.cast(dtype)
+        same = made.cast(column.type).equals(column)
+    except pa.ArrowException:
+        return None
+    return made if same else None
 
 
 def _outside(column: pa.Array) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.column_types import working
+from core.columns.column_types import plain_type, working
+from core.columns.normalising import normalised
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
+from tasks.source.bounds.int96 import UNIT
 from tasks.source.bounds.unpacked import Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
@@ -106,18 +108,19 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         # Of an object, columns that stand side by side are asked for together; of a file here, no more is held than is worked on.
         local = piece.file.path is not None
         ahead = AHEAD if local and max(piece.file.groups, default=0) * piece.file.width > LARGE_GROUP else 0
-        with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=not local, buffer_size=ahead) as file:
+        kept: dict[str, Any] = {"pre_buffer": not local, "buffer_size": ahead, "coerce_int96_timestamp_unit": UNIT}
+        with pq.ParquetFile(read, read_dictionary=coded, **kept) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
             # Long values take what they take unpacked, whatever a footer says of them.
             most = min(_told_rows(piece, held, coded, file, groups), _long_rows(piece, held))
-            for batch in _batches(file, piece, groups, held, most):
+            for batch in _batches(file, piece, groups, held, plain, most):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
                 sound = bad.look_at(rows, [] if as_written else held)
                 if rows.num_rows and sound:
-                    yield _with_partition(rows, piece, columns)
+                    yield _with_partition(rows, piece, columns, plain)
                 if not left:
                     break
     except (pa.ArrowException, OSError):
@@ -128,20 +131,32 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         raise SourceError.changed(piece.file.name)
 
 
-def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str]) -> pa.RecordBatch:
-    """Returns the columns in their order and working types, with those that the file's folders name."""
+def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str]) -> pa.RecordBatch:
+    """Returns the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
-    arrays = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    without = piece.file.normalise
+    read = [normalised(column, without[name]) if name in without else column for name, column in zip(columns, read, strict=True)]
+    arrays = [_text_as(column, plain=name in plain) for name, column in zip(columns, read, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _batches(file: pq.ParquetFile, piece: Piece, groups: list[int], columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+def _text_as(column: pa.Array, *, plain: bool) -> pa.Array:
+    """Returns text plain or as a dictionary: Arrow cannot read every encoding as one, and categories are nothing else."""
+    if not pa.types.is_string(plain_type(column.type)) or plain != isinstance(column, pa.DictionaryArray):
+        return column
+    return column.dictionary_decode() if plain else column.dictionary_encode()
+
+
+def _batches(
+    file: pq.ParquetFile, piece: Piece, groups: list[int], columns: Sequence[str], plain: Container[str], rows: int
+) -> Iterator[pa.RecordBatch]:
     drift = piece.file.drift
     if drift is None or not set(columns) & set(drift.names):
         # Chunks are worked on side by side already.
         plain: Iterator[pa.RecordBatch] = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
         return plain
-    return batches(file, rows, groups, columns, drift, piece.file.name)
+    return batches(file, rows, groups, columns, drift, plain, piece.file.name)
 
 
 def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
@@ -232,7 +247,7 @@ def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
         SourceError: it cannot be read.
     """
     try:
-        with pq.ParquetFile(opened) as file:
+        with pq.ParquetFile(opened, coerce_int96_timestamp_unit=UNIT) as file:
             metadata = file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from core.columns.column_types import plain_type, working_type
 from core.columns.common_types import told
+from core.hierarchies.spelling import is_text
 from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -62,15 +63,14 @@ def read_source(run: Run) -> Source:
         width = max(row_bytes(schema), size // max(sum(groups), 1))
         texts = tuple(text for text in plain_texts(schema) if text not in plain)
         kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest, "long": long}
+        kept["normalise"] = job.columns.normalised
         files.append(SourceFile(name=one.name, groups=groups, width=width, texts=texts, partition=partition, **kept))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
-    if job.source.drift == "evolve":
-        columns = evolved(names, schemas)
-        files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
-    else:
+    if job.source.drift == "freeze":
         _same_columns(names, schemas)
-        columns = schemas[0]
+    columns = evolved(names, schemas) if len(files) > 1 else schemas[0]
+    files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
     payload = _payload(job, columns)
     _check_lengths(job, files)
     treated = _treated_types(job, columns)
@@ -146,11 +146,19 @@ def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    first = {field.name: plain_type(field.type) for field in schemas[0]}
-    for name, schema in zip(names[1:], schemas[1:], strict=True):
+    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there.
+
+    Raises:
+        SourceError: there are such.
+    """
+    first: dict[str, tuple[str, pa.DataType]] = {}
+    for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
-        if differing := [column for column in sorted(first.keys() | mine.keys()) if first.get(column) != mine.get(column)]:
-            raise SourceError.schemas_differ(name, names[0], differing)
+        lacking = sorted(mine.keys() ^ set(schemas[0].names))
+        typed = {column: dtype for column, dtype in mine.items() if not pa.types.is_null(dtype)}
+        known = {column: first.setdefault(column, (name, dtype)) for column, dtype in typed.items()}
+        if differing := [*lacking, *(column for column, dtype in typed.items() if known[column][1] != dtype)]:
+            raise SourceError.schemas_differ(name, names[0] if lacking else known[differing[0]][0], differing)
 
 
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
@@ -175,6 +183,9 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)
+    for name in job.columns.normalised:
+        if not is_text(dtype := plain_type(schema.field(name).type)):
+            raise SourceError.wrong_type(name, str(dtype), "normalised", "leave normalise out, which is for text")
     return payload
 
 

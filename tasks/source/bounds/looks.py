@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
+from schemas.errors.tables import FileError
+from tasks.source.bounds.apart import survived
+from tasks.source.bounds.int96 import check_int96
 from tasks.source.bounds.unpacked import Unpacked, unpacked
 from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
 STEP = StepCode("unpacked", __name__)
+_SIGNATURE, _ENCRYPTED = 28, b"PARE"
+"""Bytes of the signature of a footer, and how a file ends whose footer is encrypted too."""
 
 
 def kept_unpacked(path: Path, name: str, digest: str, memory: int, store: Store) -> Unpacked:
@@ -32,7 +40,7 @@ def kept_unpacked(path: Path, name: str, digest: str, memory: int, store: Store)
     """
 
     def write(part: Path) -> int:
-        return part.write_text(json.dumps(unpacked_of(path, name, memory)))
+        return part.write_text(json.dumps(survived(name, unpacked_of, path, name, memory)))
 
     long, size = json.loads(store.path(store.make(STEP.name, STEP.key(digest, memory), ".json", write)).read_text())
     return Unpacked(long, size)
@@ -51,6 +59,54 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
     """
     try:
         with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
+            check_plain(file, opened.metadata, name)
+            check_int96(file, opened.metadata, name)
             return unpacked(file, opened.metadata, name, memory)
     except (pa.ArrowException, OSError):
+        with suppress(OSError), pa.OSFile(str(path)) as file:
+            raise _unreadable(file, name) from None
         raise SourceError.unreadable(name, "parquet") from None
+
+
+def check_header(opened: Any, name: str) -> None:
+    """Refuse an open Parquet file that is encrypted, or whose timestamps are read less finely than they are written.
+
+    Args:
+        opened: The file.
+        name: What the user calls it.
+
+    Raises:
+        SourceError: the file is such, or cannot be read.
+    """
+    try:
+        with pq.ParquetFile(opened) as file:
+            check_plain(opened, file.metadata, name)
+            check_int96(opened, file.metadata, name)
+    except (pa.ArrowException, OSError):
+        raise _unreadable(opened, name) from None
+
+
+def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
+    """Refuse a Parquet file of which columns are encrypted: Arrow ends the process when it is asked of them.
+
+    Args:
+        opened: The file, open for reading.
+        metadata: Its footer.
+        name: What the user calls it.
+
+    Raises:
+        FileError: it is such a file.
+    """
+    opened.seek(-8, os.SEEK_END)
+    size = int.from_bytes(opened.read(4), "little")
+    # A footer that is not encrypted itself is followed by a signature then.
+    if size - metadata.serialized_size == _SIGNATURE:
+        raise FileError.encrypted(name)
+
+
+def _unreadable(opened: Any, name: str) -> SourceError:
+    with suppress(pa.ArrowException, OSError, ValueError):
+        opened.seek(-4, os.SEEK_END)
+        if opened.read(4) == _ENCRYPTED:
+            return FileError.encrypted(name)
+    return SourceError.unreadable(name, "parquet")

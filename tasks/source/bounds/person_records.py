@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
+from tasks.source.bounds.int96 import UNIT
 from tasks.source.bounds.unpacked import rows_of_long
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
@@ -145,7 +146,7 @@ def _batch_rows(file: SourceFile) -> int:
 
 def _copy_without(file: SourceFile, read: object, rows: Rows, names: Sequence[str], part: Path) -> int:
     first, kept = 0, 0
-    with pq.ParquetFile(read) as source:
+    with pq.ParquetFile(read, coerce_int96_timestamp_unit=UNIT) as source:
         written = [name for name in names if name in source.schema_arrow.names]
         schema = pa.schema([source.schema_arrow.field(name) for name in written])
         with pq.ParquetWriter(part, schema, version="2.6", compression="zstd") as writer:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
+from tasks.source.bounds.int96 import UNIT
 from tasks.source.bounds.page_headers import Page, pages_of
 
 MOST_VALUE = 16_000_000
@@ -100,7 +101,7 @@ class _Look:
     def __init__(self, opened: Any, metadata: pq.FileMetaData) -> None:
         columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
         texts = [column.path for column in columns if column.physical_type == _TEXTS]
-        kept: dict[str, Any] = {"metadata": metadata, "buffer_size": AHEAD, "pre_buffer": False}
+        kept: dict[str, Any] = {"metadata": metadata, "buffer_size": AHEAD, "pre_buffer": False, "coerce_int96_timestamp_unit": UNIT}
         self._plain = pq.ParquetFile(opened, **kept)
         self._coded = pq.ParquetFile(opened, read_dictionary=texts, **kept)
 

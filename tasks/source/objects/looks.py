@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, workers_elsewhere
-from tasks.source.bounds.looks import unpacked_of
+from tasks.source.bounds.looks import check_header, unpacked_of
 from tasks.source.csv_files import join_csv
 from tasks.source.locations import Located, Readable
 from tasks.source.objects.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
@@ -119,6 +119,7 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
     if convert is None:
         digest = _digest_of(store, one)
         with pinned(one.name, one.stat) as file:
+            check_header(file, one.name)
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     if parts:
         digest = _digest_of(store, one)

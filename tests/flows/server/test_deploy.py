@@ -119,7 +119,12 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     assert server.ask("GET", "/deployments/name/skald/changed").status_code == 404
     assert deployment(server, "mondrian/changed")["entrypoint"] == "flows.mondrian:mondrian"
     for arguments, sentence in (
-        (["--cron", "at two"], "says no times"),
+        (["--cron", "at two"], "has 2 fields"),
+        (["--cron", "0 0 2 * * *"], "has 6 fields"),
+        (["--cron", "0 0 2 * * * 2030"], "has 7 fields"),
+        (["--cron", "0 25 * * *"], "says no times"),
+        (["--cron", "0 2 30 2 *"], "names a day that never comes"),
+        (["--cron", "0 2 31 4,6 *"], "names a day that never comes"),
         (["--cron", "0 2 * * *", "--timezone", "Mars/Olympus"], "says no times"),
         (["--set", "columns.quasi_identifiers.0.hierarchy={tree: {'*': [f, m, x, a cell value]}}"], "write them into the job file"),
     ):

@@ -1,0 +1,115 @@
+"""Texts as values of a type: which spellings are taken, and the SQL that reads them without rounding, cutting or guessing.
+
+A text is taken if it is a spelling of exactly one value of the type. DuckDB's own cast is wider: it rounds 20.5 to a whole number, cuts the
+time off a date and drops the offset of an instant.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+
+_DAY = r"[0-9]{4}(-[0-9]{1,2}-[0-9]{1,2}|/[0-9]{1,2}/[0-9]{1,2})"
+_TIME = r"(2[0-3]|[01]?[0-9]):[0-5][0-9](:[0-5][0-9](\.[0-9]{0,6}0*)?)?"
+_PATTERNS = {
+    "integer": r"[+-]?[0-9]+(\.0*)?",
+    "double": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(E[+-]?[0-9]+)?",
+    "boolean": r"TRUE|T|YES|Y|1|FALSE|F|NO|N|0",
+    "date": rf"{_DAY}([ T]0?0:00(:00(\.0*)?)?)?",
+    "timestamp": rf"{_DAY}([ T]{_TIME})?",
+    "timestamptz": rf"{_DAY}[ T]{_TIME}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)",
+}
+SQL_TYPES = {
+    "text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+}  # fmt: skip
+"""DuckDB's names of the types of ``source.types``; those of decimals are their own in capitals."""
+_TAKES = {
+    "integer": "whole numbers of 64 bits",
+    "double": "numbers that 64 bits hold to the last digit that is written",
+    "boolean": "true, false, t, f, yes, no, y, n, 1 and 0",
+    "date": "days without a time, such as 2024-01-31",
+    "timestamp": "moments to the microsecond without an offset (timestamptz takes those with one)",
+    "timestamptz": "moments to the microsecond with an offset, such as Z or +01:00",
+}
+_NO_NUMBERS = "NAN|[+-]?INF|[+-]?INFINITY"
+_SURE_DIGITS, _SURE_LEAST = 15, "1e-290"
+"""So many digits come back from a double of at least that size, whatever they are."""
+
+
+def sql_type(dtype: str) -> str:
+    """Return what DuckDB calls a type of ``source.types``."""
+    return SQL_TYPES.get(dtype, dtype.upper())
+
+
+def taken_words(dtype: str) -> str:
+    """Return what a type takes, in words."""
+    if dtype in _TAKES:
+        return _TAKES[dtype]
+    precision, scale = _digits(dtype)
+    return f"numbers with at most {precision - scale} digits before the point and {scale} behind it"
+
+
+def typed_sql(text: str, dtype: str) -> str:
+    """Return the SQL of a text's value in a type; null where the text is null, or no spelling of one value of the type.
+
+    Args:
+        text: SQL of the text.
+        dtype: As in ``source.types``.
+    """
+    if dtype == "text":
+        return text
+    spelled = f"upper(trim({text}))"
+    cast = f"TRY_CAST({spelled} AS {sql_type(dtype)})"
+    fits = f"regexp_full_match({spelled}, '{_pattern(dtype)}')"
+    if dtype == "double":
+        fits = f"({fits} AND {_exact_sql(spelled, cast)} OR regexp_full_match({spelled}, '{_NO_NUMBERS}'))"
+    return f"CASE WHEN {fits} THEN {cast} END"
+
+
+def is_spelling(text: str, dtype: str) -> bool:
+    """Tell whether a text is a spelling of one value of a type, but for whole numbers and decimals that are too large for it."""
+    spelled = text.strip(" ").upper()
+    if dtype == "text" or (dtype == "double" and re.fullmatch(_NO_NUMBERS, spelled)):
+        return True
+    return re.fullmatch(_pattern(dtype), spelled) is not None and (dtype != "double" or _is_exact(spelled))
+
+
+def _is_exact(text: str) -> bool:
+    digits, number = _significant(text), float(text)
+    if not digits or number == 0 or not isfinite(number):
+        return not digits
+    return digits == _significant(f"{number:.{len(digits) - 1}E}")
+
+
+def _significant(text: str) -> str:
+    return re.sub("[.+-]", "", text.partition("E")[0]).strip("0")
+
+
+def _pattern(dtype: str) -> str:
+    if dtype in _PATTERNS:
+        return _PATTERNS[dtype]
+    scale = _digits(dtype)[1]
+    whole = rf"[0-9]+(\.[0-9]{{0,{scale}}}0*)?"
+    return rf"[+-]?({whole}|\.[0-9]{{1,{scale}}}0*)" if scale else rf"[+-]?{whole}"
+
+
+def _digits(dtype: str) -> tuple[int, int]:
+    precision, scale = re.findall(r"[0-9]+", dtype)
+    return int(precision), int(scale)
+
+
+def _exact_sql(text: str, number: str) -> str:
+    """Return whether a double, printed with as many digits as a text has, has the digits of the text."""
+    digits = _significant_sql(text)
+    printed = _significant_sql(f"format('{{:.{{}}e}}', {number}, greatest(length({digits}), 1) - 1)")
+    return (
+        f"isfinite({number}) AND CASE WHEN {digits} = '' THEN true WHEN {number} = 0 OR length({digits}) > 800 THEN false "
+        f"WHEN length({digits}) <= {_SURE_DIGITS} AND abs({number}) >= {_SURE_LEAST} THEN true "
+        f"WHEN {digits} = {_significant_sql(f'{number}::VARCHAR')} THEN true ELSE {digits} = {printed} END"
+    )
+
+
+def _significant_sql(text: str) -> str:
+    """Return the digits of a number in decimals without the zeros around them."""
+    return f"trim(regexp_replace(split_part(upper({text}), 'E', 1), '[.+-]', '', 'g'), '0')"

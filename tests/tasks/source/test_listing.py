@@ -1,0 +1,63 @@
+"""Which names below a pattern are data, and what is said of places that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import fsspec
+import pytest
+
+from schemas.errors.base import SourceError
+from tasks.source.listing.hidden import is_hidden
+from tasks.source.object_store import matching
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "hidden"),
+    [
+        ("/d/_temporary/0/x.parquet", "/d/**/*.parquet", True),
+        ("/d/.hive-staging/x.parquet", "/d/**/*.parquet", True),
+        ("/d/_SUCCESS", "/d/*", True),
+        ("/d/x.parquet._COPYING_", "/d/*", True),
+        ("/d/_region=North/x.parquet", "/d/**/*.parquet", False),
+        ("/d/_staging/x.parquet", "/d/_staging/*.parquet", False),
+        ("/d/_x.parquet", "/d/_*.parquet", False),
+        ("/d/.x.parquet", "/d/.x.parquet", False),
+        ("/.cache/_d/x.parquet", "/.cache/_d/*.parquet", False),
+        ("/.cache/a[1]/x.parquet", "/.cache/a[[]1]/*.parquet", False),
+        ("s3://b/_d/x.parquet", "s3://b/*/x.parquet", True),
+    ],
+)
+def test_names_of_what_is_no_data(name: str, pattern: str, hidden: bool) -> None:
+    assert is_hidden(name, pattern) == hidden
+
+
+@pytest.fixture
+def bucket() -> Iterator[fsspec.AbstractFileSystem]:
+    """A bucket in memory, with a file and a table of Delta Lake."""
+    system = fsspec.filesystem("memory")
+    for name in ("/bkt/a/x.parquet", "/bkt/t/x.parquet", "/bkt/t/_delta_log/0.json"):
+        system.pipe_file(name, b"x")
+    yield system
+    system.rm("/bkt", recursive=True)
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("memory://nothing/a/*.parquet", "There is no bucket 'nothing'"),
+        ("memory://nothing/x.parquet", "There is no bucket 'nothing'"),
+        ("memory://bkt/b/*.parquet", "No object matches"),
+        ("memory://bkt/a", "is a folder"),
+        ("memory://bkt/t/*.parquet", "is a table of Delta Lake"),
+    ],
+)
+def test_what_is_not_there_in_a_bucket_is_named(address: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        matching(address)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_is_there_is_found() -> None:
+    assert [name.removeprefix("memory://").lstrip("/") for name in matching("memory://bkt/a/*.parquet")] == ["bkt/a/x.parquet"]
