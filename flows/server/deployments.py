@@ -6,10 +6,10 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prefect._vendor.croniter import CroniterBadDateError, croniter  # what Prefect's schedules go by
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
@@ -104,12 +104,22 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
         raise DeploymentError.fields(cron, len(fields))
     try:
         schedule = CronSchedule(cron=cron, timezone=timezone)
-        croniter(cron, datetime.now(UTC)).get_next(datetime)
-    except CroniterBadDateError:
-        raise DeploymentError.never(cron) from None
+        times = import_module("prefect._vendor.croniter")  # what Prefect's schedules go by
+        comes = _comes(times, cron)
     except (ValidationError, ValueError):
         raise DeploymentError.no_times(cron, timezone) from None
+    if not comes:
+        raise DeploymentError.never(cron)
     return [DeploymentScheduleCreate(schedule=schedule, active=True)]
+
+
+def _comes(times: Any, cron: str) -> bool:
+    """Tells whether a time of a schedule ever comes."""
+    try:
+        times.croniter(cron, datetime.now(UTC)).get_next(datetime)
+    except times.CroniterBadDateError:
+        return False
+    return True
 
 
 def _host_tag() -> str:

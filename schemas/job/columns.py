@@ -195,7 +195,7 @@ class Columns(StrictModel):
     @property
     def normalised(self) -> dict[str, list[str]]:
         """What the texts of columns are read without, of those that say so."""
-        return {qid.name: list(qid.normalise) for qid in self.quasi_identifiers if qid.normalise} | self._spelled
+        return {**{qid.name: [*map(str, qid.normalise)] for qid in self.quasi_identifiers if qid.normalise}, **self._spelled}
 
     @property
     def dropped(self) -> list[str]:

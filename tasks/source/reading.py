@@ -154,8 +154,8 @@ def _batches(
     drift = piece.file.drift
     if drift is None or not set(columns) & set(drift.names):
         # Chunks are worked on side by side already.
-        plain: Iterator[pa.RecordBatch] = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
-        return plain
+        read: Iterator[pa.RecordBatch] = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
+        return read
     return batches(file, rows, groups, columns, drift, plain, piece.file.name)
 
 

@@ -63,8 +63,11 @@ def read_source(run: Run) -> Source:
         width = max(row_bytes(schema), size // max(sum(groups), 1))
         texts = tuple(text for text in plain_texts(schema) if text not in plain)
         kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest, "long": long}
-        kept["normalise"] = job.columns.normalised
-        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=texts, partition=partition, **kept))
+        files.append(
+            SourceFile(
+                name=one.name, groups=groups, width=width, texts=texts, partition=partition, normalise=job.columns.normalised, **kept
+            )
+        )
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "freeze":

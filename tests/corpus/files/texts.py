@@ -161,7 +161,7 @@ def cases() -> Iterator[Case]:
         "too many": (b"h,v\na,1\na,2,3\na,1\na,1\n", "too many fields"),
         "an open quote": (b'h,v\na,"1\na,2\n', "quote"),
         "no header": (b"a,1\na,2\n", "names no column of the job"),
-        "a title": (b"# export\nh,v\na,1\na,2\n", "stands before the header"),
+        "a title": (b"# export\nh,v\na,1\na,2\n", "names no column of the job"),
         "sep=": (b"sep=;\nh;v\na;1\n", "sep="),
         "nothing": (b"", "first line"),
         "another delimiter": (b"h;v\na;1\n", "source.delimiter"),
