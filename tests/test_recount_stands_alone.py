@@ -17,11 +17,15 @@ from tests.places import ROOT
 RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
 PLUMBING = {
+    "tasks.engine.progress": "tells whoever watches of files that are not read",
     "tasks.engine.peak_memory": "gives memory back to the system",
     "tasks.release.keyed": "keys the digests of job and source",
     "tasks.release.manifest": "reads the manifest of a folder",
     "tasks.release.names": "refuses names that lead out of a release",
     "tasks.source.at_rest": "digests the source's files",
+    "tasks.source.bounds.int96": "says in which unit moments of old Parquet are read",
+    "tasks.source.listing.hidden": "says which files are no data",
+    "tasks.source.listing.table_formats": "says which folders are more than their files",
     "tasks.source.locations": "finds the source's files",
     "tasks.source.object_store": "tells addresses of a store from paths of this machine",
     "tasks.source.objects.for_duckdb": "lets DuckDB read the source's objects",

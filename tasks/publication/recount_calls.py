@@ -17,7 +17,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from tasks.publication.deliveries import fetched_files, scratch
 from tasks.recount.columns import are_wide, takes_much
-from tasks.recount.original import Original
+from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
 from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
@@ -83,7 +83,7 @@ def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store:
     """
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
-        original = Original(source.relation, source.columns)
+        original = Original(normalised_relation(job, source.relation), source.columns)
         claim, layout = written.claim, written.layout
         found: Recount = recount(job, files, spill, written.what, original, layout, "", kept.files(store), 0, claim, untreated=True)
     return recount_text(found)
@@ -228,7 +228,7 @@ def _rows(job: Job, written: Written | None, source: Source | None, store: Store
             stack.enter_context(told_of_files("the source"))
         if source:
             let_read(connection, source.relation)
-            connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {source.relation}")
+            connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {normalised_relation(job, source.relation)}")
         yield connection, large
 
 

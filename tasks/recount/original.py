@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.recount.person_records import bounded_sql
+from core.recount.source_rows import bounded_sql, without_spellings_sql
 from schemas.errors.base import JobError, SourceError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
@@ -64,14 +64,18 @@ def original_of(job: Job) -> Original | None:
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
-    normalise = job.columns.normalised
-    read = relation(parts, alike=alike, normalise=normalise)
+    read = normalised_relation(job, relation(parts, alike=alike))
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
         return Original(read, whole, tuple(digests))
-    numbered = [(relation([part], numbered=True, normalise=normalise), digest) for part, digest in zip(parts, digests, strict=True)]
+    numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
     persons = {quote(name): pt.is_floating(whole.field(name).type) for name in job.columns.person}
     bounded = bounded_sql(numbered, persons, fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), given=read)
+
+
+def normalised_relation(job: Job, read: str) -> str:
+    """Return what DuckDB reads a source as whose columns are normalised where the job says so."""
+    return without_spellings_sql(read, {quote(name): steps for name, steps in job.columns.normalised.items()})
 
 
 def _columns(file: Path) -> pa.Schema:

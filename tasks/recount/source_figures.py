@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.types as pt
 
-from core.recount.person_records import withheld_sql
+from core.recount.source_rows import withheld_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
 from tasks.store.database import connect, quote

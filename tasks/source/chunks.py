@@ -210,8 +210,7 @@ class Source(BaseModel):
     @property
     def relation(self) -> str:
         """What DuckDB reads the source as."""
-        without = self.files[0].normalise if self.files else {}
-        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved, normalise=without)
+        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

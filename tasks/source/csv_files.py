@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.formats.record_counts import RecordCount, count_records
-from core.formats.typed_texts import taken_words, typed_sql
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.reading.regular_files import MOST_HEADER, lines_within
+from schemas.reading.typed_texts import taken_words, typed_sql
 from tasks.source.batches import held_count
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.formats.normalised_sql import normalised_sql
-from core.formats.typed_texts import is_spelling, sql_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
+from schemas.reading.typed_texts import is_spelling, sql_type
 from tasks.store.database import literal, quote
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -106,7 +105,6 @@ def relation(
     *,
     alike: bool = True,
     numbered: bool = False,
-    normalise: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Returns what DuckDB reads all files as, with the columns of their folders.
 
@@ -114,11 +112,7 @@ def relation(
         files: Paths of Parquet files, each with its partition.
         alike: Whether they have the same columns; others are put together by the names of these.
         numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
-        normalise: By column what its texts are read without.
     """
-    if normalise:
-        without = ", ".join(f"{normalised_sql(quote(name), steps)} AS {quote(name)}" for name, steps in normalise.items())
-        return f"(SELECT * REPLACE ({without}) FROM {relation(files, alike=alike, numbered=numbered)})"
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
         together.setdefault(partition, []).append(path)

@@ -14,6 +14,7 @@ from core.evaluation.accuracy import FOLDS, Examples, accuracies, majority
 from core.evaluation.counts import associations, counted_in, draw_counts
 from core.evaluation.features import BANDS, band_shares, bands_of, features_of
 from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, itself, relative_errors, total_variation
+from core.recount.source_rows import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
@@ -23,7 +24,7 @@ from tasks.release.manifest import read_manifest
 from tasks.source.objects.for_duckdb import let_read
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
-from tasks.store.database import connect
+from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
 from tasks.utility.side_by_side import Attribute, Drawn, SideBySide
 
@@ -146,7 +147,8 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         layout = layout_of(files, manifest.columns if manifest else {})
         with connect(job, run.spill) as connection:
             let_read(connection, source.relation)
-            bench = SideBySide(connection, source.relation, relation_of(connection, files, layout))
+            normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
+            bench = SideBySide(connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout))
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             # Queries draw pairs of columns, and a pair's table can have a row for each two values.

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.columns.normalising import ALL, MISSING, normalised, spelling_counts
-from core.formats.normalised_sql import normalised_sql
+from core.hierarchies.normalising import ALL, MISSING, normalised, spelling_counts
+from core.recount.source_rows import normalised_sql
 
 SOME = [
     "HIV",

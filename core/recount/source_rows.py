@@ -1,11 +1,39 @@
-"""The recount of ``columns.most_records``: which records of a source a release may hold, as a statement of its own."""
+"""The source as the recount reads it: without spellings that say the same, and without records that a release withholds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+_BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
+_NOTHING = "'', 'na', 'n/a', 'n.a.', 'nan', 'null', '#n/a', '<na>', '-', '--', '.', '?'"
 NUMBER = "file_row_number"
 """What DuckDB calls the number of a row in its Parquet file, from 0."""
+
+
+def normalised_sql(column: str, steps: Collection[str]) -> str:
+    """Return the SQL of a text column without case, blanks around it, or texts that say that nothing is known.
+
+    Args:
+        column: A quoted name.
+        steps: Among ``case``, ``space`` and ``empty``.
+    """
+    spaced = f"trim(regexp_replace({column}, '{_BLANKS}', ' ', 'g'), ' ')"
+    made = spaced if "space" in steps else column
+    made = f"lower({made})" if "case" in steps else made
+    return f"CASE WHEN lower({spaced}) NOT IN ({_NOTHING}) THEN {made} END" if "empty" in steps else made
+
+
+def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
+    """Return what is read as a source whose texts are without what matters to nobody.
+
+    Args:
+        relation: What is read as the source.
+        columns: By quoted name of a column of text, what it is read without; see ``normalised_sql``.
+    """
+    if not columns:
+        return relation
+    made = ", ".join(f"{normalised_sql(name, steps)} AS {name}" for name, steps in columns.items())
+    return f"(SELECT * REPLACE ({made}) FROM {relation})"
 
 
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
