@@ -112,7 +112,7 @@ def _without_times(page: str) -> str:
     """Returns a page without the lines of how long the run took, what it held, and when that was."""
     import re
 
-    return re.sub(r"[0-9.,]+ (s|MB)\b|[0-9]+ [A-Z][a-z]+ [0-9]{4}, [0-9:]+ UTC", "", page)
+    return re.sub(r"[0-9.,]+ (s|MB|GB)\b|[0-9]+ [A-Z][a-z]+ [0-9]{4}, [0-9:]+ UTC", "", page)
 
 
 def same_figures(one: Published, other: Published) -> None:
