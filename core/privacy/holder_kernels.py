@@ -76,13 +76,10 @@ def demand_of_holders(held: Held, model: Holders, column: int, whole: NDArray[np
 
 
 @kernel
-def held_by_few(
-    weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: Held
-) -> bool:
-    """Tells whether no value of a class is held by too many of its persons; all is well where everybody has one value.
+def held_by_few(persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: Held) -> bool:
+    """Tells whether no value of a class is held by too many of its persons.
 
     Args:
-        weight: Pairs of a person and a value in the class.
         persons: Persons of the class.
         counts: Persons by sensitive code.
         present: The codes that occur, in its first ``size`` entries.
@@ -91,7 +88,7 @@ def held_by_few(
         null: The code of the null where that is no value of diversity, else -1.
         held: What is asked.
     """
-    if not held.asked[column] or weight <= persons:
+    if not held.asked[column]:
         return True
     kept = True
     for index in range(size):

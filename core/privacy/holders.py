@@ -11,9 +11,9 @@ too many of the persons of a class. With n persons of a class, of whom h hold a 
 n counts all persons of the class, those who have nothing but a null too. A null is a v of t-closeness and, unless the job says that it is
 a value, none of diversity. Records of nobody count neither in n nor in h.
 
-Where each person of a class has one value, the first three and the equal distance of t-closeness imply their condition: whoever holds v
-holds nothing else. Recursive diversity of l = 1 and the other distances do not, and let one value be as frequent as they say. So a class is
-looked at only if somebody in it has several values; where nobody has, the models mean what they always meant.
+Where each person has one value, the first three and the equal distance of t-closeness imply their condition: whoever holds v holds
+nothing else. Recursive diversity of l = 1 and the other distances do not, and let one value be as frequent as they say. So the conditions
+are asked of a column only if somebody in the source has several of its values; where nobody has, the models mean what they always meant.
 
 No condition is monotone where a person has records in several classes: in a union of two classes everybody may hold what half of each does.
 """
@@ -61,11 +61,10 @@ class Holders(ABC):
         """Returns which classes have a value that too many hold; arguments as for ``PrivacyModel``, ``counts`` being exact."""
         assert spreads is not None
         spread = spreads[self.column]
-        several = spread.totals(len(counts)) > counts
         held = spread.without(self.null)
         failing = np.zeros(len(counts), np.bool_)
         failing[held.owners[self.too_many(held, counts[held.owners])]] = True
-        return np.array(failing & several, np.bool_)
+        return failing
 
     @abstractmethod
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:

@@ -175,7 +175,7 @@ def keeps(
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
     return close(weight, counts, column, demands) and held_by_few(
-        weight, persons, counts, present, size, column, demands.nulls[column], demands.held
+        persons, counts, present, size, column, demands.nulls[column], demands.held
     )
 
 

@@ -1,5 +1,7 @@
 """The recount of who holds a value: in how many classes too many persons hold the same one, where somebody has several.
 
+Nothing is asked where nobody in the source has several values: then the models say all there is to say.
+
 Each condition is an expression of a row for a class and a value: ``held``, the persons of the class who hold the value, of ``persons`` in
 it; ``everywhere``, those of the whole source who do, of ``everybody`` in it; ``m``, the values of the column in the source.
 """
@@ -40,8 +42,8 @@ def closeness_held(spec: ClosenessSpec) -> str:
 def classes_held_sql(relation: str, value: str, condition: str, whole: str, *, nulls: bool) -> str:
     """Returns the statement that counts the classes in which too many persons hold a value.
 
-    It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons, and its rows
-    of a class are more than its persons only where somebody has several values. Where nobody has, the models say all there is to say.
+    It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In ``whole``
+    the persons of all values are more than there are only where somebody has several values.
 
     Args:
         relation: What is read as ``combination``, ``person`` and the value, nobody left out.
@@ -53,14 +55,16 @@ def classes_held_sql(relation: str, value: str, condition: str, whole: str, *, n
     known = "TRUE" if nulls else "value IS NOT NULL"
     return f"""
         WITH pairs AS (SELECT combination, person, {value} AS value FROM {relation}),
-        sizes AS (SELECT combination, count(DISTINCT person) AS persons, count(*) AS pairs FROM pairs GROUP BY combination),
+        sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, value, count(*) AS held FROM pairs GROUP BY ALL),
-        total AS (SELECT count(*) FILTER ({known} AND records > 0) AS m, coalesce(max(persons), 1) AS everybody FROM {whole}),
+        total AS (
+            SELECT count(*) FILTER ({known} AND records > 0) AS m, coalesce(max(persons), 1) AS everybody, sum(records) AS held FROM {whole}
+        ),
         asked AS (
             SELECT c.combination, c.value, c.held, s.persons, coalesce(w.records, 0) AS everywhere, t.everybody, t.m
             FROM counted AS c JOIN sizes AS s ON s.combination IS NOT DISTINCT FROM c.combination
             LEFT JOIN {whole} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
-            WHERE s.pairs > s.persons
+            WHERE t.held > t.everybody
         ) SELECT count(DISTINCT combination) FROM asked WHERE {known} AND {condition}
     """
 

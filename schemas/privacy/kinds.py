@@ -49,7 +49,6 @@ class PrivacyKind:
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
         held: The recount's own condition on how many persons of a class may hold one value: ``(spec)`` to an expression; see
             `core.recount.holders`. None if there is none.
-        held_of_whole: Whether that takes the values of the whole source.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
         of_order: Whether it matters where values stand in the domain, and not only which of them are equal.
@@ -65,7 +64,6 @@ class PrivacyKind:
     statement: Callable[..., Any]
     words: Callable[[str, Mapping[str, Any]], Wording]
     held: Callable[..., str] | None = None
-    held_of_whole: bool = False
     compiled: bool = False
     least: bool = False
     of_order: bool = False
@@ -157,7 +155,6 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
         held=Code("core.recount.holders:entropy_held"),
-        held_of_whole=True,
         compiled=True,
         least=True,
     ),
@@ -181,7 +178,6 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
         held=Code("core.recount.holders:closeness_held"),
-        held_of_whole=True,
         compiled=True,
     ),
     DistanceKind(
@@ -192,7 +188,6 @@ DISTANCES: Registry[DistanceKind] = Registry(
         of_order=True,
         words=_closeness_words,
         held=Code("core.recount.holders:closeness_held"),
-        held_of_whole=True,
         compiled=True,
     ),
     DistanceKind(
@@ -203,7 +198,6 @@ DISTANCES: Registry[DistanceKind] = Registry(
         of_order=True,
         words=_closeness_words,
         held=Code("core.recount.holders:closeness_held"),
-        held_of_whole=True,
         compiled=True,
     ),
 )

@@ -21,8 +21,7 @@ from tasks.recount.rows import Rows
 from tasks.store.database import quote
 
 EVERYWHERE = "everywhere"
-NOT_ASKED = "(SELECT NULL AS value, 0 AS records, 0 AS persons WHERE FALSE)"
-"""Of what no condition asks for."""
+"""The table of what classes are compared with."""
 
 
 def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
@@ -67,7 +66,7 @@ def count_spreads(
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
         if by_people and kind.held is not None:
             nulls = kind.of_whole or spec.nulls == "value"
-            statement = classes_held_sql(relation, value, kind.held(spec), whole or NOT_ASKED, nulls=nulls)
+            statement = classes_held_sql(relation, value, kind.held(spec), whole, nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
             one = replace(one, held=int(held))
         spreads.append(one)
@@ -76,7 +75,7 @@ def count_spreads(
 
 def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
     """Tells whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
-    return kind.of_whole or (by_people and kind.held_of_whole)
+    return kind.of_whole or (by_people and kind.held is not None)
 
 
 def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by_people: bool) -> str:

@@ -94,11 +94,11 @@ def too_many_hold(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Ma
         members: Whose each record of the class is, and its value.
         everyone: The same of all records.
         privacy: The sections of the job.
-        always: Whether the class is looked at although nobody in it has several values.
+        always: Whether the class is looked at although nobody at all has several values.
     """
     n, total = (len({person for person, _ in pairs} - {None}) for pairs in (members, everyone))
     mine, whole = (Counter(value for person, value in set(pairs) if person is not None) for pairs in (members, everyone))
-    if mine.total() == n and not always:
+    if whole.total() == total and not always:
         return False
     for asked in privacy.get("l", {}).values():
         none = None if asked.get("nulls") != "value" else object()

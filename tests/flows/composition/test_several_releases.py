@@ -175,7 +175,7 @@ def test_records_that_an_earlier_release_left_out_by_whose_they_are_are_in_no_cl
     hashed = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}, "length": 16}}}
     columns = COLUMNS | {"identifiers": [hashed], "person": ["person"]}
     then = anonymise(job_in(tmp_path, table, columns=columns, method={"name": "skald", "linked": "keep"}, suppression={"limit": 0.5}))
-    assert then.manifest.suppressed_for["linked"]
+    assert then.untold.suppressed_for["linked"]
     now = anonymise(other_job(tmp_path, "plain"))
     [overlap] = now.untold.overlaps
     assert overlap.unit == "record"
