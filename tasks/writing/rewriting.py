@@ -32,9 +32,6 @@ from tasks.writing.members import Part, write_members
 from tasks.writing.people import NONE_KEPT, Assigned, KeptPeople, people_settings, write_people_of
 from tasks.writing.shelves import Shelves, set_on_shelves
 
-ROUND_SHARE = 6
-"""Which part of the memory the records of chunks take before they are set apart, all that are worked on at a time together."""
-
 
 class Place(BaseModel):
     """A chunk and its number in the source, which tells chunks of equal content apart."""

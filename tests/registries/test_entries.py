@@ -14,6 +14,7 @@ import pytest
 
 from core.columns.domains import Domain
 from core.privacy.kernels import demands_of, is_compiled
+from core.privacy.promise import Promise
 from docs.reference_pages import job_page
 from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.formats import FORMATS
@@ -76,7 +77,7 @@ def test_compiled_kernels_know_what_its_entry_says_they_know(name: str) -> None:
     model = kind.model(column, spec, domain, Path())
     assert kind.name == name
     assert kind.compiled == is_compiled(model)
-    demands_of(model, ["s"], [domain.counts])
+    demands_of(Promise(2, (model,)), ["s"], [domain.counts])
 
 
 @pytest.mark.parametrize("name", [*DIVERSITIES, *DISTANCES])

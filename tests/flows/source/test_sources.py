@@ -343,7 +343,7 @@ def test_compressed_csv_in_a_bucket_gives_the_release_of_parquet(
 
 
 def test_what_is_not_in_the_bucket_is_told(anonymise: Anonymise, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SourceError, match="No file matches 's3://source/none/"):
+    with pytest.raises(SourceError, match="No object matches 's3://source/none/"):
         run(anonymise, tmp_path, {"path": f"{bucket}/none/*.parquet"})
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")

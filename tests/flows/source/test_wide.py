@@ -12,7 +12,7 @@ import pytest
 from tasks.passthrough import untreated
 from tasks.source import chunks
 from tasks.verification.parquet_form import parquet_faults
-from tasks.writing import classes
+from tasks.writing import cells
 from tasks.writing.files import write_release
 from tests.conftest import Anonymise
 from tests.jobs import data_files, digests, people, people_job, released
@@ -51,7 +51,7 @@ def test_texts_that_are_carried_plain_are_published_as_those_that_are_carried_as
     plain = anonymise(wide_job(tmp_path / "plain", row_group=50), "rows_per_file=200")
     monkeypatch.setattr(untreated, "OWN", 0)
     if rounds:
-        monkeypatch.setattr(classes, "ROUND_SHARE", 2**60)
+        monkeypatch.setattr(cells, "ROUND_SHARE", 2**60)
     coded = anonymise(wide_job(tmp_path / "coded", row_group=50), "rows_per_file=200")
     assert digests(coded.folder) == digests(plain.folder)
 
@@ -65,7 +65,7 @@ def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
         settings = [*settings, "columns.identifiers=[person, note, score, visits, essay]"]
     cuts = [*settings, "rows_per_file=200"]
     whole = anonymise(wide_job(tmp_path / "whole", row_group=50), *cuts)
-    monkeypatch.setattr(classes, "ROUND_SHARE", 2**60)
+    monkeypatch.setattr(cells, "ROUND_SHARE", 2**60)
     monkeypatch.setattr("tasks.source.reading.BATCH_ROWS", 70)
     rounds = anonymise(wide_job(tmp_path / "rounds", row_group=50), *cuts)
     assert digests(rounds.folder) == digests(whole.folder)
