@@ -18,10 +18,14 @@ RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
 PLUMBING = {
     "tasks.engine.peak_memory": "gives memory back to the system",
+    "tasks.engine.progress": "says what was noticed of the source's files",
     "tasks.release.keyed": "keys the digests of job and source",
     "tasks.release.manifest": "reads the manifest of a folder",
     "tasks.release.names": "refuses names that lead out of a release",
     "tasks.source.at_rest": "digests the source's files",
+    "tasks.source.bounds.int96": "says in which unit timestamps of a file are read",
+    "tasks.source.listing.hidden": "tells files that are no data by their names",
+    "tasks.source.listing.table_formats": "tells files of a table that has a log",
     "tasks.source.locations": "finds the source's files",
     "tasks.source.object_store": "tells addresses of a store from paths of this machine",
     "tasks.source.objects.for_duckdb": "lets DuckDB read the source's objects",
@@ -29,6 +33,8 @@ PLUMBING = {
     "tasks.source.objects.pinned": "reads the source's objects as they were listed",
     "tasks.source.partitions": "reads the columns that folders name",
     "tasks.source.same_files": "takes a file that has two names once",
+    "tasks.source.texts.normalised_sql": "is what DuckDB reads texts by of which a job says what does not matter",
+    "tasks.source.texts.typed_texts": "reads the values that folders name",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.formats.record_counts import RecordCount, count_records
-from core.formats.typed_texts import taken_words, typed_sql
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
@@ -21,6 +20,7 @@ from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.source.batches import held_count
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
+from tasks.source.texts.typed_texts import taken_words, typed_sql
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.formats.normalised_sql import normalised_sql
-from core.formats.typed_texts import is_spelling, sql_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
+from tasks.source.texts.normalised_sql import normalised_sql
+from tasks.source.texts.typed_texts import is_spelling, sql_type
 from tasks.store.database import literal, quote
 
 NULL = "__HIVE_DEFAULT_PARTITION__"

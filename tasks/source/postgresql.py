@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.formats.typed_texts import taken_words, typed_sql
 from schemas.errors.base import counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from tasks.source.batches import kept_schema
 from tasks.source.partitions import arrow_type
+from tasks.source.texts.typed_texts import taken_words, typed_sql
 
 TYPE = b"POSTGRESQL:type"
 MOST_BYTES_OF_ADDRESS = 1_000_000

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.normalising import ALL, MISSING, normalised, spelling_counts
-from core.formats.normalised_sql import normalised_sql
+from tasks.source.texts.normalised_sql import normalised_sql
 
 SOME = [
     "HIV",
