@@ -14,8 +14,8 @@ import pyarrow as pa
 from core.columns.coding import Coder, Codes, Packing, Words
 from core.columns.domains import Domain
 from core.columns.node import Node
+from core.columns.normalising import spelling_counts
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
-from core.hierarchies.normalising import spelling_counts
 from core.histograms.cells import packing_of
 from core.units.sensitive_axes import unchanged
 from schemas.errors.base import counted

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working
-from core.hierarchies.normalising import normalised
+from core.columns.normalising import normalised
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
 from tasks.source.bounds.int96 import UNIT

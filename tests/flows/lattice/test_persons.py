@@ -122,6 +122,7 @@ def test_the_manifest_tells_the_people_and_the_files_tell_nobody(anonymise: Anon
         "smallest_class": made.manifest.min_class,
         "most_records": sorted(counts.values(), reverse=True)[K - 1],
         "largest_share": largest_share(list(zip(generalise(TABLE, made.manifest.node, QIDS), WHOSE, strict=True)), kept),
+        "withheld": None,
     }
     assert "person" not in released(made.folder).columns
     sizes = [len(who) for row, who in people_in(made.manifest.node).items() if row in kept]

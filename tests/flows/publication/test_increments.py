@@ -195,7 +195,7 @@ def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anon
         nodes = [release.manifest.node, last.manifest.node]
         assert figures(overlap) == expected(tables, left, nodes, [k, 9], mask)
         assert not overlap.unmeasured
-        assert overlap.sentence() in [limit["text"] for limit in json.loads((last.folder / "report.json").read_text())["limits"]]
+        assert overlap.reported().sentence() in [limit["text"] for limit in json.loads((last.folder / "report.json").read_text())["limits"]]
     assert sum(overlap.at_risk for overlap in last.untold.overlaps)
     [before] = made[1][0].untold.overlaps
     assert figures(before) == expected(thirds, thirds | {"zzz": MORE}, [one[0].manifest.node for one in made], [5, 5], mask)

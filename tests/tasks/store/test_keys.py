@@ -26,7 +26,8 @@ TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.ledger", "tasks.publication.remote_target",
-    "tasks.publication.staging", "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
+    "tasks.publication.staging", "tasks.source.bounds.person_records",
+    "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
     "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
