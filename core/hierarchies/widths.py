@@ -76,7 +76,8 @@ def _numbers(qid: str, domain: Domain) -> pa.Array:
         finite = np.isfinite(domain.values.to_numpy(zero_copy_only=False))
         if not finite.all():
             raise HierarchyError.not_finite(qid, int(domain.counts[~finite].sum()))
-    return domain.values
+    # A zero is written without a sign, whichever it has.
+    return pc.add(domain.values, pa.scalar(0.0, kind)) if pt.is_floating(kind) and not pt.is_float16(kind) else domain.values
 
 
 def _axis(bins: Whole) -> int:

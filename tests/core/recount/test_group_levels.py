@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount.labels.group_levels import group_levels
@@ -64,6 +64,7 @@ def test_bins_of_numbers(dtype: pa.DataType, data: st.DataObject, widths: list[A
     agree({"widths": widths} | ends, pa.array(values, dtype), nulls)
 
 
+@example([-0.0], [2, 4], 0, 0)
 @given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2), st.integers(0, 1))
 def test_bins_of_ranks(values: list[float], widths: list[int], origin: int, nulls: int) -> None:
     agree({"widths": widths, "encode": True, "origin": origin}, pa.array(values), nulls)
