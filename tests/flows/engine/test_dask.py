@@ -218,8 +218,8 @@ def test_no_cell_value_is_sent_to_or_logged_by_a_cluster(prefect: CommandLine) -
     column = pq.read_metadata(damaged).row_group(0).column(3)
     assert column.path_in_schema == "disease"
     with damaged.open("r+b") as file:
-        # Behind the header of the page: a page that says nothing of itself is refused before any worker is asked.
-        file.seek(column.data_page_offset + 24)
+        # The end of the last page: a page whose header is damaged is refused before any worker is asked.
+        file.seek(column.dictionary_page_offset + column.total_compressed_size - 40)
         file.write(b"?" * 40)
     with cluster_of(prefect, 1) as cluster, recorded(cluster.address) as (address, sent):
         done = prefect("run", "job.yaml", "--scheduler", address)
