@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
-from tasks.source.bounds.looks import kept_unpacked
+from tasks.source.bounds.looks import Looked, kept_unpacked
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
@@ -54,11 +55,12 @@ def read_source(run: Run) -> Source:
     """
     job, store = run.job, run.store
     found = located(job, store)
-    remote = [one for one in found if is_object(one)]
-    looked = dict(zip((one.name for one in remote), look_at_objects(run, remote), strict=True))
+    remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
+    looks = (*zip(remote, look_at_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
+    looked = {one.name: look for one, look in looks}
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        read, (schema, groups, size, long, plain) = looked.get(one.name) or _read_here(job, one, store)
+        read, (schema, groups, size, long, plain) = looked[one.name]
         digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))
         texts = tuple(text for text in plain_texts(schema) if text not in plain)
@@ -129,12 +131,20 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
     return read
 
 
-def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
-    read = as_parquet(job, one, store)
+def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
+    """Returns of each file of this machine what it is read as, and what its footer says."""
+    reads = [as_parquet(job, one, store) for one in files]
+    asked = [Looked(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)]
+    footers = []
+    for file, found in zip(asked, kept_unpacked(asked, job.memory, store), strict=True):
+        with at_rest(file.path, file.name, file.stat):
+            footers.append(read_footer(file.path, file.name, found))
+    return list(zip(reads, footers, strict=True))
+
+
+def _here(read: Readable) -> Path:
     assert read.path is not None
-    with at_rest(read.path, one.name, read.stat):
-        found = kept_unpacked(read.path, one.name, read.converted or read.digest, job.memory, store)
-        return read, read_footer(read.path, one.name, found)
+    return read.path
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from tasks.source.bounds.apart import survived
+from tasks.source.at_rest import at_rest
+from tasks.source.bounds.apart import survived_each
 from tasks.source.bounds.int96 import check_int96
 from tasks.source.bounds.unpacked import Unpacked, unpacked
+from tasks.source.object_store import Stat
 from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
@@ -24,26 +28,51 @@ _SIGNATURE, _ENCRYPTED = 28, b"PARE"
 """Bytes of the signature of a footer, and how a file ends whose footer is encrypted too."""
 
 
-def kept_unpacked(path: Path, name: str, digest: str, memory: int, store: Store) -> Unpacked:
-    """Return how long the values of a Parquet file are, from the store where they were looked at before.
+class Looked(NamedTuple):
+    """A Parquet file that is looked at.
 
-    Args:
-        path: The file.
+    Attributes:
+        path: Where it is.
         name: What the user calls it.
         digest: Of its content.
+        stat: As ``at_rest`` has it.
+    """
+
+    path: Path
+    name: str
+    digest: str
+    stat: Stat | None
+
+
+def kept_unpacked(files: Sequence[Looked], memory: int, store: Store) -> list[Unpacked]:
+    """Return how long the values of each Parquet file are, from the store where they were looked at before.
+
+    Args:
+        files: The files.
         memory: Bytes that the job may take.
         store: Keeps what is found.
 
     Raises:
-        SourceError: the file cannot be read, or a page or a value is larger than is read.
+        SourceError: a file changed or cannot be read, or a page or a value is larger than is read.
         StorageError: the disk is full or the folder cannot be written.
     """
+    keys = [STEP.key(file.digest, memory) for file in files]
+    kept = {key: store.find(STEP.name, key) for key in keys}
+    new = {key: file for key, file in zip(keys, files, strict=True) if kept[key] is None}
+    made = survived_each(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
+    for key, one in zip(new, made, strict=True):
+        kept[key] = store.make(STEP.name, key, ".json", partial(_write, one))
+    texts = {key: store.path(one).read_text() for key, one in kept.items() if one}
+    return [Unpacked(*json.loads(texts[key])) for key in keys]
 
-    def write(part: Path) -> int:
-        return part.write_text(json.dumps(survived(name, unpacked_of, path, name, memory)))
 
-    long, size = json.loads(store.path(store.make(STEP.name, STEP.key(digest, memory), ".json", write)).read_text())
-    return Unpacked(long, size)
+def _write(found: Unpacked, part: Path) -> int:
+    return part.write_text(json.dumps(found))
+
+
+def _unpacked_at_rest(file: Looked, memory: int) -> Unpacked:
+    with at_rest(file.path, file.name, file.stat):
+        return unpacked_of(file.path, file.name, memory)
 
 
 def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
