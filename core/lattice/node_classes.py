@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -44,13 +44,17 @@ class NodeClasses(ABC):
 
     Attributes:
         adds_up: Whether the units of a class are those of its cells one by one.
-        units: How many different ones there are in all.
     """
 
     adds_up: ClassVar[bool]
 
-    def __init__(self, roll_ups: RollUps[Any], units: int) -> None:
-        self._rolled, self.units = roll_ups, units
+    def __init__(self, roll_ups: RollUps[Any]) -> None:
+        self._rolled = roll_ups
+
+    @property
+    @abstractmethod
+    def units(self) -> int:
+        """How many different units there are in all."""
 
     @property
     def made(self) -> int:
@@ -73,8 +77,12 @@ class _OfRecords(NodeClasses):
     adds_up = True
 
     def __init__(self, roll_ups: RecordRollUps, records: int, sensitive: Sequence[Domain], parts: Parts) -> None:
-        super().__init__(roll_ups, records)
-        self._roll_ups, self._sensitive, self._parts = roll_ups, sensitive, parts
+        super().__init__(roll_ups)
+        self._roll_ups, self._records, self._sensitive, self._parts = roll_ups, records, sensitive, parts
+
+    @property
+    def units(self) -> int:
+        return self._records
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
         if self._sensitive:
@@ -91,12 +99,17 @@ class _OfRecords(NodeClasses):
 class _OfPersons(NodeClasses):
     adds_up = False
 
-    def __init__(self, roll_ups: PersonRollUps, persons: int, sensitive: Sequence[Domain], qids: int, *, of_units: bool) -> None:
-        super().__init__(roll_ups, persons)
-        self._roll_ups, self._of_units = roll_ups, of_units
+    def __init__(self, roll_ups: PersonRollUps, persons: CellPersons, sensitive: Sequence[Domain], qids: int, *, of_units: bool) -> None:
+        super().__init__(roll_ups)
+        self._roll_ups, self._persons, self._of_units = roll_ups, persons, of_units
         self._wholes = {
             domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
         }
+
+    @cached_property
+    def units(self) -> int:
+        # All pairs are read for it, so that it is counted only for an objective that asks.
+        return int(self._persons.count(np.zeros(self._persons.cells, np.int64), 1)[0])
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
         rolled = self._roll_ups
@@ -130,6 +143,6 @@ def node_classes(
     """
     if persons is None:
         return _OfRecords(RecordRollUps(root, hierarchies, capacity, decided), root.records, sensitive, parts)
-    qids, everybody = len(hierarchies) - len(sensitive), int(persons.count(np.zeros(persons.cells, np.int64), 1)[0])
+    qids = len(hierarchies) - len(sensitive)
     roll_ups = PersonRollUps(root, hierarchies, capacity, decided, persons, k, qids, exact=of_units)
-    return _OfPersons(roll_ups, everybody, sensitive, qids, of_units=of_units)
+    return _OfPersons(roll_ups, persons, sensitive, qids, of_units=of_units)
