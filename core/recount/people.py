@@ -174,16 +174,24 @@ def valued_whole_sql(held: str, value: str) -> str:
     return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
 
 
+def somebody_sql(persons: Mapping[str, bool]) -> str:
+    """Return the condition that a record of the source is somebody's.
+
+    Args:
+        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+    """
+    return " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
+
+
 def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:
     """Returns what is read as ``holder`` and ``value``, each person and value of the whole source once.
 
     Args:
         source: What is read.
-        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        persons: As for ``somebody_sql``.
         column: Quoted name of the sensitive column.
     """
-    somebody = " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {somebody})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {somebody_sql(persons)})"
 
 
 def _holder(persons: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.recount.people import NOBODY
+from core.recount.people import NOBODY, somebody_sql
 
 MASKED = -1
 """The class of records that publish ``*`` in every quasi-identifier because they were masked."""
@@ -56,11 +56,10 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
     Args:
         source: What is read.
-        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        persons: As for ``core.recount.people.somebody_sql``.
     """
-    somebody = " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
-    each = f"SELECT DISTINCT {names} FROM {source} WHERE {somebody}"
+    each = f"SELECT DISTINCT {names} FROM {source} WHERE {somebody_sql(persons)}"
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 

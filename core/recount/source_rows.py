@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from core.recount.people import somebody_sql
+
 _BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
 _NOTHING = "'', 'na', 'n/a', 'n.a.', 'nan', 'null', '#n/a', '<na>', '-', '--', '.', '?'"
 NUMBER = "file_row_number"
@@ -44,16 +46,15 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
     Args:
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
-        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        persons: As for ``core.recount.people.somebody_sql``.
         key: Digest of the whole source, in hex.
         most: Records of a person at most.
     """
     numbered = " UNION ALL BY NAME ".join(f"SELECT *, '{digest}' AS skald_digest FROM {read}" for read, digest in files)
-    nobody = " OR ".join(f"{name} IS NULL{f' OR isnan({name})' if floating else ''}" for name, floating in persons.items())
     drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
     return f"""(
         SELECT * EXCLUDE ({NUMBER}, skald_digest) FROM ({numbered})
-        QUALIFY ({nobody}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
+        QUALIFY NOT ({somebody_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
     )"""
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.arrays import to_numpy
@@ -20,6 +19,7 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
+from tasks.source.bounds.person_records import somebody_sql
 from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
@@ -87,8 +87,7 @@ def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[n
     """Returns how many persons have each of some values, shape (values,), and no lesser one."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
-    floating = [person for person in job.columns.person if pt.is_floating(source.columns.field(person).type)]
-    somebody = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), *(f"NOT isnan({quote(person)})" for person in floating)])
+    somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, given.spill) as connection:
         let_read(connection, source.relation)

@@ -13,6 +13,7 @@ from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import value_scale
 from core.recount.labels.value_texts import texts_with_nulls
+from core.recount.people import somebody_sql
 from core.recount.shared_ends import strange_ends
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
@@ -72,10 +73,10 @@ def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> I
 
 def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
-    column, persons = quote(name), [quote(person) for person in job.columns.person]
+    column, persons = quote(name), original.persons(job)
     if persons:
-        known = " AND ".join(f"{person} IS NOT NULL{_no_nan(original, person)}" for person in persons)
-        every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {known} GROUP BY {', '.join(persons)}"
+        somebody = somebody_sql(persons)
+        every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {somebody} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
         counted = rows.counted(f"SELECT value, sum(person)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
@@ -87,9 +88,3 @@ def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Arr
         return values, people
     order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable")
     return values.take(pa.array(order)), people[order]
-
-
-def _no_nan(original: Original, person: str) -> str:
-    name = person[1:-1].replace('""', '"')
-    floating = name in original.columns.names and pt.is_floating(original.columns.field(name).type)
-    return f" AND NOT isnan({person})" if floating else ""

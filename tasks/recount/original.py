@@ -44,6 +44,10 @@ class Original(NamedTuple):
     is_whole: bool = True
     given: str = ""
 
+    def persons(self, job: Job) -> dict[str, bool]:
+        """Return what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
+        return persons_in(job, self.columns)
+
 
 def original_of(job: Job) -> Original | None:
     """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet.
@@ -68,9 +72,13 @@ def original_of(job: Job) -> Original | None:
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
         return Original(read, whole, tuple(digests))
     numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
-    persons = {quote(name): pt.is_floating(whole.field(name).type) for name in job.columns.person}
-    bounded = bounded_sql(numbered, persons, fingerprint_of(sorted(digests)), job.columns.most_records)
+    bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), given=read)
+
+
+def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
+    """Return the same as ``Original.persons`` of columns of a source."""
+    return {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
 
 
 def normalised_relation(job: Job, read: str) -> str:

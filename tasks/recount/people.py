@@ -7,7 +7,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from core.recount.holders import one_value_sql
 from core.recount.linked import LinkCount, linked_sql, owners_sql, tells_people
@@ -150,8 +149,9 @@ def whole_of_people(job: Job, column: str, original: Original | None) -> str:
     """Returns the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
     if original is None:
         return whole_counts_sql(valued_whole_sql(HELD, _value(job, column)))
-    persons = {quote(name): pt.is_floating(original.columns.field(name).type) for name in job.columns.person}
-    return whole_counts_sql(persons_of_source_sql(original.relation, persons, quote(column)), original.relation, quote(column))
+    return whole_counts_sql(
+        persons_of_source_sql(original.relation, original.persons(job), quote(column)), original.relation, quote(column)
+    )
 
 
 def _value(job: Job, column: str) -> str:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from core.recount.people_of_source import classes_sql, given_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql
 from schemas.job.job import Job
@@ -96,7 +95,7 @@ def _counted(job: Job, sides: Sides, labels: Sequence[Labels], original: Origina
     connection, masked = sides.connection, sides.unmasked != sides.release
     for one in labels:
         _own(connection, one)
-    qids, persons = [quote(name) for name in published_qids(job)], _persons(job, original)
+    qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
     values = [quote(name) for name in job.privacy.with_others(job.columns.sensitive)]
@@ -120,11 +119,6 @@ def _own(connection: duckdb.DuckDBPyConnection, one: Labels) -> None:
     connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
     connection.execute(owned_sql("owned", one.values_table, one.number))
     connection.unregister("owned")
-
-
-def _persons(job: Job, original: Original) -> dict[str, bool]:
-    """Returns what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
-    return {quote(name): pt.is_floating(original.columns.field(name).type) for name in job.columns.person}
 
 
 def _withholds_single(job: Job) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
-import pyarrow.types as pt
 
+from core.recount.people import somebody_sql
 from core.recount.source_rows import withheld_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
@@ -55,12 +55,7 @@ def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
 def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original) -> int | None:
     if not job.columns.person:
         return None
-    # What is not a number is nobody, as a null is.
-    somebody = [
-        f"{quote(name)} IS NOT NULL" + (f" AND NOT isnan({quote(name)})" if pt.is_floating(original.columns.field(name).type) else "")
-        for name in job.columns.person
-    ]
-    columns = ", ".join(map(quote, job.columns.person))
-    statement = f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {original.relation} WHERE {' AND '.join(somebody)})"
-    [(persons,)] = connection.execute(statement).fetchall()
-    return int(persons)
+    persons = original.persons(job)
+    statement = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(persons)} FROM {original.relation} WHERE {somebody_sql(persons)})"
+    [(count,)] = connection.execute(statement).fetchall()
+    return int(count)

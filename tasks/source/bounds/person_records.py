@@ -7,7 +7,7 @@ reads files without the records that were withheld.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from tasks.source.bounds.int96 import UNIT
 from tasks.source.bounds.unpacked import rows_of_long
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
-from tasks.store.database import connect, quote
+from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.store import Artifact, Store
 
@@ -70,31 +70,38 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
     if not withheld.rows:
         return Bounded(list(files), 0, 0)
     found = pq.read_table(store.path(withheld))
-    numbers = found["file"].to_numpy()
+    numbers, starts = np.unique(found["file"].to_numpy(), return_index=True)
     kept = list(files)
-    for number in np.unique(numbers).tolist():
-        rows = found["row"].to_numpy()[numbers == number]
+    # They come file by file.
+    for number, rows in zip(numbers.tolist(), np.split(found["row"].to_numpy(), starts[1:]), strict=True):
         kept[number] = _without(job, files[number], rows, columns, withheld.key, store, here=here)
     return Bounded(kept, len(found), int(pc.sum(found["first"]).as_py()))
+
+
+def somebody_sql(persons: Mapping[str, pa.DataType]) -> str:
+    """Return the condition that a record is somebody's.
+
+    Args:
+        persons: The type of each column that names a person, by name; of numbers, what is none names nobody.
+    """
+    there = [f"{quote(name)} IS NOT NULL" for name in persons]
+    numbers = [f"NOT isnan({quote(name)})" for name, dtype in persons.items() if pa.types.is_floating(dtype)]
+    return " AND ".join([*there, *numbers])
 
 
 def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:
     """Returns which records are withheld: ``file`` (its position), ``row``, and whether it is the ``first`` one of its person."""
     persons, most = job.columns.person, job.columns.most_records
-    types = [working_type(columns.field(name).type) for name in persons]
-    schema = pa.schema([*((f"person_{number}", dtype) for number, dtype in enumerate(types)), ("file", pa.int32()), ("row", pa.int64())])
-    names = [quote(name) for name in schema.names[: len(persons)]]
-    somebody = [f"{name} IS NOT NULL" for name in names]
-    somebody += [f"NOT isnan({name})" for name, dtype in zip(names, types, strict=True) if pa.types.is_floating(dtype)]
+    # What the user calls a column could be a name of ours.
+    types = {f"person_{number}": working_type(columns.field(name).type) for number, name in enumerate(persons)}
+    schema = pa.schema([*types.items(), ("file", pa.int32()), ("row", pa.int64())])
     statement = f"""
-        COPY (
-            SELECT file, row, place = {most} + 1 AS first FROM (
-                SELECT file, row, row_number() OVER (
-                    PARTITION BY {", ".join(names)} ORDER BY sha256(concat_ws(':', '{key}', digest, row)), file
-                ) AS place
-                FROM records JOIN digests USING (file) WHERE {" AND ".join(somebody)}
-            ) WHERE place > {most} ORDER BY file, row
-        ) TO '{{}}' (FORMAT parquet)
+        SELECT file, row, place = {most} + 1 AS first FROM (
+            SELECT file, row, row_number() OVER (
+                PARTITION BY {", ".join(types)} ORDER BY sha256(concat_ws(':', '{key}', digest, row)), file
+            ) AS place
+            FROM records JOIN digests USING (file) WHERE {somebody_sql(types)}
+        ) WHERE place > {most} ORDER BY file, row
     """
 
     def write(part: Path) -> int:
@@ -103,7 +110,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
         with connect(job, store.folder.parent / "spill") as connection, batches:
             connection.register("records", batches)
             connection.register("digests", digests)
-            connection.execute(statement.format(str(part).replace("'", "''")))
+            connection.execute(f"COPY ({statement}) TO {literal(str(part))} (FORMAT parquet)")
         return int(pq.read_metadata(part).num_rows)
 
     return store.make(WITHHELD.name, WITHHELD.key(key, [Chunk.of(file).key for file in files], persons, most), ".parquet", write)
