@@ -11,6 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Tells whether an Arrow type holds text."""
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
 def plain_type(dtype: pa.DataType) -> pa.DataType:
     """Returns the type of the values, whether or not they are written as a dictionary."""
     return dtype.value_type if pt.is_dictionary(dtype) else dtype

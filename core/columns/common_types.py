@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type
+from core.columns.column_types import is_text, plain_type
 
 MOST_DIGITS = 38
 DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -38,17 +38,13 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return one
     if pt.is_null(one):
         return other
-    if _is_text(one) and _is_text(other):
+    if is_text(one) and is_text(other):
         return pa.large_string() if pt.is_large_string(one) or pt.is_large_string(other) else pa.string()
     if _is_number(one) and _is_number(other):
         return _number(one, other)
     if pt.is_date(one) and pt.is_date(other):
         return pa.date32()
     return _time(one, other)
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype))
 
 
 def _is_number(dtype: pa.DataType) -> bool:

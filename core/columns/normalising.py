@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
+
+from core.columns.column_types import is_text
 
 ALL = ("case", "space", "empty")
 _BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
@@ -22,12 +23,12 @@ def normalised(column: pa.Array, steps: Sequence[str]) -> pa.Array:
         steps: Among ``case``, ``space`` and ``empty``.
     """
     if isinstance(column, pa.DictionaryArray):
-        if not _is_text(column.type.value_type):
+        if not is_text(column.type.value_type):
             return column
         # Entries that become one are one entry, and those that become null none.
         entries = normalised(column.dictionary, steps).dictionary_encode()
         return pa.DictionaryArray.from_arrays(entries.indices.take(column.indices), entries.dictionary)
-    if not _is_text(column.type) or not steps:
+    if not is_text(column.type) or not steps:
         return column
     spaced = pc.utf8_trim(pc.replace_substring_regex(column, _BLANKS, " "), " ")
     made = spaced if "space" in steps else column
@@ -43,12 +44,8 @@ def spelling_counts(values: pa.Array) -> tuple[int, int]:
     Args:
         values: Shape (m,), different from one another, without null.
     """
-    if not _is_text(values.type):
+    if not is_text(values.type):
         return 0, 0
     folded = normalised(values, ALL)
     missing = folded.null_count
     return len(values) - missing - len(pc.unique(folded.drop_null())), missing
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype))

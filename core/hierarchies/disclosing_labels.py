@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.hierarchies.spelling import is_text
+from core.columns.column_types import is_text
 from core.hierarchies.table import LabelTable
 from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.kinds import entry_of

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.bands import band_of, merged_label
-from core.hierarchies.spelling import is_text, spellings
+from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
 
 OTHER, STAR = "other", "*"

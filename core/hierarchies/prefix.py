@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
-from core.hierarchies.spelling import is_text
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import PrefixHierarchy
 

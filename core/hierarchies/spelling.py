@@ -9,12 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from core.columns.column_types import is_text
+
 _ISO = {"s": r"", "ms": r"\.000", "us": r"\.000000", "ns": r"\.000000000"}
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Tells whether an Arrow type holds text."""
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
 
 
 def spellings(values: pa.Array) -> list[pa.Array]:

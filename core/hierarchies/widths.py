@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.exact import Whole, decimal_text, scaled, whole_numbers, widened
 from core.hierarchies.levels import Bounds, Ladder, Level, numbered
-from core.hierarchies.spelling import is_text, plain
+from core.hierarchies.spelling import plain
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 

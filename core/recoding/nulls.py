@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text, is_text
+from core.hierarchies.spelling import as_text
 from schemas.release.labels import NULL_MEMBER
 
 BESIDE_NULL = f", {NULL_MEMBER}}}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from core.privacy.models import Failing, Spread, Spreads
 from core.privacy.promise import Promise
 from core.units.members import ClassMembers
-from core.units.unit import Counts, Integers, in_classes, spread_of_keys
+from core.units.unit import Counts, Integers, Records, spread_of_keys, summed
 
 Bools = NDArray[np.bool_]
 
@@ -52,14 +52,10 @@ class ClassTable:
             owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
             size: How many there are.
         """
-        kept = in_classes(owners)
-        # bincount adds weights as floats, exact below 2^53 records.
-        records = np.bincount(owners[kept], weights=self.records[kept], minlength=size).astype(np.int64)
+        records = Records(self.records).count(owners, size)
         if self.members is not None:
             return ClassTable.of_members(records, self.members.relabelled(owners))
-        units = records
-        if self.units is not self.records:
-            units = np.bincount(owners[kept], weights=self.units[kept], minlength=size).astype(np.int64)
+        units = records if self.units is self.records else Records(self.units).count(owners, size)
         return ClassTable(records, units, {name: regrouped(spread, owners) for name, spread in self.spreads.items()})
 
     def union(self, mask: Bools) -> ClassTable:
@@ -78,7 +74,4 @@ class ClassTable:
 def regrouped(spread: Spread, owners: Integers) -> Spread:
     """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
     mine = owners[spread.owners]
-    key = np.where(mine < 0, -1, mine * len(spread.whole) + spread.values)
-    found, inverse = np.unique(key, return_inverse=True)
-    counts = np.bincount(inverse, weights=spread.counts, minlength=len(found)).astype(np.int64)
-    return spread_of_keys(found, counts, spread.whole)
+    return spread_of_keys(*summed(np.where(mine < 0, -1, mine * len(spread.whole) + spread.values), spread.counts), spread.whole)

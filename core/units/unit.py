@@ -80,6 +80,7 @@ class Records(Unit):
     def count(self, owners: Integers, classes: int) -> Counts:
         """Returns how many records each class has; arguments as for ``Unit``."""
         kept = in_classes(owners)
+        # bincount adds weights as floats, exact below 2^53 records.
         weights = None if self.per_cell is None else self.per_cell[kept]
         return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
 

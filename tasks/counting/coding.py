@@ -150,7 +150,7 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
         domains = load_domains(store, domain, axis_names(job))
         qids = job.columns.quasi_identifiers
         hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
-        _note_spellings(job, domains[len(qids) :])
+        _note_spellings(domains[len(qids) :])
         # One at a time is held, because the domains of a large source are large.
         _loaded.clear()
         _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
@@ -183,7 +183,7 @@ class DomainTable:
         return load_coding(self.job, self.domain, self.store)
 
 
-def _note_spellings(job: Job, domains: Sequence[Domain]) -> None:
+def _note_spellings(domains: Sequence[Domain]) -> None:
     """Tells of values that privacy models take for different ones and people do not."""
     for domain in domains:
         alike, missing = spelling_counts(domain.values)
@@ -191,7 +191,7 @@ def _note_spellings(job: Job, domains: Sequence[Domain]) -> None:
             *([f"{counted(alike, 'value')} that differ from another only in case or blanks"] if alike else []),
             *([f"{counted(missing, 'value')} that say that nothing is known, such as empty text and N/A"] if missing else []),
         ]
-        if found and domain.qid in job.privacy.columns:
+        if found:
             notify(
                 f"Column '{domain.qid}' has {' and '.join(found)}; privacy models count each spelling as a value of its own. Read them as "
                 f"one: {{name: {domain.qid}, normalise: [case, space, empty]}} under columns.sensitive."

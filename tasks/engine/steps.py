@@ -131,16 +131,21 @@ def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[It
 def _each(
     run: Run, step: Step[G, Item, Stepped], given: G, parts: Sequence[Sequence[Item]], label: str, workers: int | None = None
 ) -> list[Stepped]:
-    calls = [
+    calls = _calls(parts, label, lambda item: step.key(given, item), given)
+    return [made for result in map_step(run, step.watched, step, calls, workers) for made in result]
+
+
+def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Key], *arguments: Any) -> list[Call]:
+    """Returns a call for each part of the items, which a worker of a cluster may make."""
+    return [
         Call(
-            key=key_of_all([step.key(given, item) for item in part]),
+            key=key_of_all([key(item) for item in part]),
             label=f"{label} {number} of {len(parts)}",
-            arguments=(given, part),
+            arguments=(*arguments, part),
             elsewhere=True,
         )
         for number, part in enumerate(parts, start=1)
     ]
-    return [made for result in map_step(run, step.watched, step, calls, workers) for made in result]
 
 
 def map_groups(
@@ -159,16 +164,7 @@ def map_groups(
     Raises:
         SkaldError: whatever a step raises.
     """
-    parts = cut(items)
-    calls = [
-        Call(
-            key=key_of_all([key(item) for item in part]),
-            label=f"{phase} {number} of {len(parts)}",
-            arguments=(*arguments, part),
-            elsewhere=True,
-        )
-        for number, part in enumerate(parts, start=1)
-    ]
+    calls = _calls(cut(items), phase, key, *arguments)
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
 
 

@@ -27,22 +27,8 @@ class RecordRewriting(Rewriting):
 
     @property
     def published(self) -> LabelledClasses:
-        """What the classes publish, once per process.
-
-        Raises:
-            StorageError: an artefact is not what its step promises.
-        """
+        """What the classes publish, as ``Rewriting`` has it."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
-
-    @property
-    def labels(self) -> pa.Table:
-        """What each class publishes, in the order of the release."""
-        return self.published.labels
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Shape (classes,), records per class."""
-        return self.published.sizes
 
     def read(self, place: Place) -> list[object]:
         """Returns what the classes of a chunk's records depend on."""

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.column_types import plain_type, working_type
+from core.columns.column_types import is_text, plain_type, working_type
 from core.columns.common_types import told
-from core.hierarchies.spelling import is_text
 from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest

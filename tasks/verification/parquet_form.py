@@ -22,8 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.column_types import working
-from core.hierarchies.spelling import is_text
+from core.columns.column_types import is_text, working
 from schemas.errors.base import counted
 from tasks.writing.files import repeats
 

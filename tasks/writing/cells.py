@@ -42,23 +42,9 @@ class CellRewriting(Rewriting):
     most: int
 
     @property
-    def cells(self) -> Recoding:
-        """The recoding, once per process.
-
-        Raises:
-            StorageError: an artefact is not what its step promises.
-        """
+    def published(self) -> Recoding:
+        """The recoding, as ``Rewriting`` has it."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
-
-    @property
-    def labels(self) -> pa.Table:
-        """What each class publishes, in the order of the release."""
-        return self.cells.labels
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Shape (classes,), records per class."""
-        return self.cells.sizes
 
     def read(self, place: Place) -> list[object]:
         """Returns what the classes of a chunk's records depend on."""
@@ -116,7 +102,7 @@ def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.i
     """Yields the class of each record of a chunk, batch by batch, and the payload of the released ones."""
     job, source, withheld = given.job, given.source, load_withheld(given.recoding, given.store)
     digests, start = (None if withheld is None else digests_in(job, chunk)), 0
-    stages = [(CellCoder.at(given.coding, stage.node), stage.assigner) for stage in given.cells.stages]
+    stages = [(CellCoder.at(given.coding, stage.node), stage.assigner) for stage in given.published.stages]
     names = qid_names(job)
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type, restored, working_type
-from core.hierarchies.spelling import is_text
+from core.columns.column_types import is_text, plain_type, restored, working_type
 from schemas.errors.values import ValuesError
 from tasks.source.chunks import Source
 

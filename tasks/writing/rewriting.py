@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,18 @@ class Place(BaseModel):
     number: int
 
 
+class PublishedTable(Protocol):
+    """Classes as they are published."""
+
+    @property
+    def labels(self) -> pa.Table:
+        """What each class publishes, in the order of the release."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Shape (classes,), records per class."""
+
+
 @dataclass(frozen=True)
 class Rewriting(DomainTable, ABC):
     """What a release is written by: the source and its recoding, of cells or of single records, beside the domain table."""
@@ -51,13 +63,22 @@ class Rewriting(DomainTable, ABC):
 
     @property
     @abstractmethod
-    def labels(self) -> pa.Table:
-        """What each class publishes, in the order of the release."""
+    def published(self) -> PublishedTable:
+        """What the classes publish, once per process.
+
+        Raises:
+            StorageError: an artefact is not what its step promises.
+        """
 
     @property
-    @abstractmethod
+    def labels(self) -> pa.Table:
+        """What each class publishes, in the order of the release."""
+        return self.published.labels
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """Shape (classes,), records per class."""
+        return self.published.sizes
 
     @abstractmethod
     def read(self, place: Place) -> list[object]:

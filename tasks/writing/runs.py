@@ -17,8 +17,7 @@ from pyarrow import ipc
 
 from core.columns.arrays import positions
 from core.columns.coding import smallest_type
-from core.columns.column_types import working
-from core.hierarchies.spelling import is_text
+from core.columns.column_types import is_text, working
 from core.order.release_order import entry_ranks
 from tasks.writing.files import LONG, PAGE, mostly_distinct
 
