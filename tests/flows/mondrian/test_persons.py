@@ -98,6 +98,7 @@ def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, metho
         "smallest_class": made.manifest.min_class,
         "most_records": sorted(counts.values(), reverse=True)[K - 1],
         "largest_share": largest_share([(row[:-1], whose[row[-1]]) for row in rows], {row[:-1] for row in rows}),
+        "withheld": None,
     }
     assert made.manifest.loss["c_avg"] == pytest.approx(sum(map(len, found.values())) / len(found) / K)
     assert made.manifest.risk["after"]["prosecutor_max"] == 1 / made.manifest.min_class

@@ -109,6 +109,7 @@ def test_every_class_has_k_people_counted_one_by_one(
         "smallest_class": min(sizes),
         "most_records": sorted(Counter(every).values(), reverse=True)[K - 1],
         "largest_share": largest_share([(name, row["person"]) for name, rows in found.items() for row in rows], set(found)),
+        "withheld": None,
     }
     assert manifest.risk["after"]["prosecutor_max"] == 1 / min(sizes)
     if not manifest.suppressed:
