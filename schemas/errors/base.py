@@ -135,6 +135,11 @@ class SourceError(SkaldError):
         return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
 
     @classmethod
+    def published_elsewhere(cls) -> SourceError:
+        """Columns are published otherwise than they are, and workers of a cluster would not have what was decided of their values."""
+        return cls("Columns with 'publish' are not published from workers of a cluster. Run this job on one machine, or leave publish out.")
+
+    @classmethod
     def no_numbers(cls, method: str) -> SourceError:
         """An algorithm needs numerical quasi-identifiers, and there are none."""
         return cls(f"Method '{method}' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'.")

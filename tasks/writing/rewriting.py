@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, Self
@@ -30,6 +30,7 @@ from tasks.store.store import Artifact, Store
 from tasks.writing.classes import write_part
 from tasks.writing.members import Part, write_members
 from tasks.writing.people import NONE_KEPT, Assigned, KeptPeople, people_settings, write_people_of
+from tasks.writing.shared_values import with_shared_values
 from tasks.writing.shelves import Shelves, set_on_shelves
 
 
@@ -87,6 +88,10 @@ class Rewriting(DomainTable, ABC):
     @abstractmethod
     def classes(self, place: Place) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+
+    def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
+        """Returns the same of a chunk by its number."""
+        return self.classes(Place(chunk=chunk, number=number))
 
     @abstractmethod
     def assigned(self, place: Place) -> Assigned:
@@ -205,6 +210,7 @@ def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], KeptPeople]:
     Raises:
         SkaldError: whatever a step raises.
     """
+    given = replace(given, source=with_shared_values(run, given))
     places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]
     runs = each(run, RUNS, given, places)
     members = kept_of_each(run, MEMBERS, given, places)
