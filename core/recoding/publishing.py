@@ -194,8 +194,8 @@ def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
     """
     values, nothing = counted.values, pa.nulls(1, pa.float64())
     numbers = np.asarray(values.cast(pa.float64()))
-    if counted.least.sum() < least or 0 < counted.nulls < k:
-        # Fewer people than a group has, or nulls that tell: nothing is published.
+    if counted.least.sum() < least:
+        # Fewer people than a group has: nothing is published.
         return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)
     starts = cut_groups(numbers, counted.records, counted.least, least)
     exact = [Fraction(one) for one in values.to_pylist()]
@@ -204,4 +204,10 @@ def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
     for first, after in zip(starts.tolist(), ends.tolist(), strict=True):
         held = counted.records[first:after].tolist()
         means.append(float(sum(one * count for one, count in zip(exact[first:after], held, strict=True)) / sum(held)))
-    return PublishedValues(values[:0], nothing[:0], values.take(pa.array(starts)), pa.array(means, pa.float64()), nothing, nothing)
+    published = pa.array(means, pa.float64())
+    if 0 < counted.nulls < k:
+        # Nulls of so few would tell: the smallest group joins them.
+        people = np.add.reduceat(counted.least, starts)
+        gone = _fewest(people, np.ones(len(people), np.bool_))
+        published = pc.if_else(pa.array(gone), pa.scalar(None, pa.float64()), published)
+    return PublishedValues(values[:0], nothing[:0], values.take(pa.array(starts)), published, nothing, nothing)

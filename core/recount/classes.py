@@ -17,7 +17,7 @@ from core.recount.risk import risk_in, unmasked
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
-from schemas.privacy.publish import PublishedColumn
+from schemas.privacy.publish import ColumnPublication
 from schemas.release.endpoints import RANGED, endpoints_of
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
 from schemas.release.together import Kind
@@ -72,7 +72,7 @@ class Recount:
     together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
     lost: Mapping[str, ColumnLoss] = field(default_factory=dict)
     passed: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    published: Mapping[str, PublishedColumn] = field(default_factory=dict)
+    published: Mapping[str, ColumnPublication] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:

@@ -77,17 +77,16 @@ def _as_json(drafted: "Drafted", out: Path) -> dict[str, object]:
 
 def _show(drafted: "Drafted", out: Path, *, accept: bool) -> None:
     from schemas.errors.base import counted
-    from tasks.planning.draft_text import exposed_words
 
-    shown = NameTable(Column("column", overflow="fold"), "proposed", "because", "gives away", box=None, header_style="bold")
+    alone = Column("alone", justify="right"), Column("with others", justify="right")
+    shown = NameTable(Column("column", overflow="fold"), "proposed", "because", *alone, box=None, header_style="bold")
     # Decisions first, then by role.
     for one in sorted(drafted.proposals, key=lambda one: (one.question is None, list(ROLES).index(one.role))):
         asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
         publish = f", {one.publish}" if one.publish else ""
         away = drafted.exposed.get(one.profile.name)
-        shown.add_row(
-            Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, exposed_words(away, "sample") if away else ""
-        )
+        shares = (f"{away.alone:.1%}", f"{away.together:.1%}") if away else ("", "")
+        shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)
     for number, question in enumerate(drafted.questions, 1):

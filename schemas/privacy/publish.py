@@ -50,7 +50,7 @@ class Publishing(StrictModel):
 Way: TypeAlias = Word | Publishing
 
 
-class PublishedColumn(BaseModel):
+class ColumnPublication(BaseModel):
     """How a column is published, and what that lost: figures of what is published, and of no single value.
 
     Attributes:
@@ -90,6 +90,21 @@ Publish = Annotated[
 def canonical_way(way: Way) -> Any:
     """Returns how a column is published as JSON-able data, the same for the same meaning."""
     return way if isinstance(way, str) else plain(way)
+
+
+def way_words(way: Any, k: int) -> str:
+    """Returns how a column is published, in words; of a job, or as a manifest says it."""
+    said = canonical_way(way) if not isinstance(way, Mapping) else way
+    if said == SHARED:
+        return f"shared: every value is that of at least {k:,}, others on a grid, '{OTHER}' or withheld"
+    if not isinstance(said, Mapping):
+        return "as in the source"
+    if "round" in said:
+        return f"rounded to multiples of {said['round']}"
+    if "microaggregate" in said:
+        return f"means of groups of at least {max(int(said['microaggregate']), k):,}"
+    ends = [f"{'at most' if end == 'top' else 'at least'} {said[end]}" for end in ("top", "bottom") if end in said]
+    return f"cut: {', '.join(ends)}"
 
 
 def counts_people(way: Way) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
-from schemas.privacy.publish import PublishedColumn
+from schemas.privacy.publish import ColumnPublication
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.files import Document, PublishedFile
 from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
@@ -197,7 +197,7 @@ class Manifest(BaseModel):
     remainder: Remainder | None = None
     persons: Persons | None = None
     person_sizes: tuple[Band, ...] = ()
-    published: dict[str, PublishedColumn] = {}
+    published: dict[str, ColumnPublication] = {}
     repeats: dict[str, RepeatedColumn] = {}
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None

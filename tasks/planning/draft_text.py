@@ -146,17 +146,17 @@ def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[
     mine = [one for one in decided.proposals if one.role in roles]
     if not mine:
         return [f"  {key}: []"]
-    return [f"  {key}:", *(f"    - {_entry(one)}  # {_why(one, exposed, decided)}" for one in mine)]
+    return [f"  {key}:", *(f"    - {_entry(one, decided)}  # {_why(one, exposed, decided)}" for one in mine)]
 
 
-def _entry(proposal: Proposal) -> str:
+def _entry(proposal: Proposal, decided: Decided) -> str:
     name = yaml_name(proposal.profile.name)
     if proposal.role == "quasi_identifier":
         return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
     if proposal.publish is None:
         return name
     # Spellings of one value would be several to l.
-    spelled = proposal.role == "sensitive" and proposal.profile.kind == "text"
+    spelled = proposal.profile.name in decided.kept and proposal.profile.kind == "text"
     return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
 
 

@@ -173,7 +173,7 @@ def _as(number: Decimal, kind: pa.DataType) -> Any:
 
 
 def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Publication:
-    if sum(one.first for one in counts) < least or 0 < nulls < k:
+    if sum(one.first for one in counts) < least:
         return Publication([None] * (len(counts) + 1), [True] * len(counts) + [False], [0.0] * (len(counts) + 1))
     starts = [*_best_groups(counts, least), len(counts)]
     means = []
@@ -183,10 +183,12 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Pu
         means.append(float(sum(Fraction(one.value) * one.records for one in held) / records))
     published: list[Any] = []
     error: list[float] = []
+    people = [sum(one.first for one in counts[first:after]) for first, after in pairwise(starts)]
+    gone = people.index(min(people)) if 0 < nulls < k else -1
     for number, (first, after) in enumerate(pairwise(starts)):
         # Half way to the means beside it.
         beside = [abs(means[number] - means[other]) / 2 for other in (number - 1, number + 1) if 0 <= other < len(means)]
-        published += [means[number]] * (after - first)
+        published += [None if number == gone else means[number]] * (after - first)
         error += [sum(beside) / max(len(beside), 1) / 2] * (after - first)
     return Publication([*published, None], [True] * len(counts) + [False], [*error, 0.0])
 

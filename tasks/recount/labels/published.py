@@ -15,7 +15,7 @@ from core.recount.labels.published_values import Publication, ValueCount, as_col
 from core.recount.people import somebody_sql
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.privacy.publish import PublishedColumn, Publishing, Way, canonical_way, counts_people
+from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.people import PeopleFiles, read_people, values_known
 from tasks.store.database import quote
@@ -34,7 +34,7 @@ class PublishedSource:
     """
 
     original: Original
-    figures: dict[str, PublishedColumn] = field(default_factory=dict)
+    figures: dict[str, ColumnPublication] = field(default_factory=dict)
 
 
 def published_source(connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str) -> PublishedSource:
@@ -111,7 +111,7 @@ def _worked_out(
     return values, values.type, floating, publication_of(rows, nulls, rest, values.type, way, k)
 
 
-def _figures(way: Way, made: Publication, present: Counter[Any], kind: pa.DataType) -> PublishedColumn:
+def _figures(way: Way, made: Publication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
     """Returns what publication lost, of the values that are published alone."""
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
@@ -127,7 +127,7 @@ def _figures(way: Way, made: Publication, present: Counter[Any], kind: pa.DataTy
         told = False
     lost = sum(error_of.get(value, 0.0) * count for value, count in present.items())
     error = round(lost / values, DIGITS) if told and values else 0.0 if told else None
-    return PublishedColumn(publish=canonical_way(way), changed=round(share, DIGITS), error=error)
+    return ColumnPublication(publish=canonical_way(way), changed=round(share, DIGITS), error=error)
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, datetime, timedelta
 from typing import Any, get_args
@@ -295,3 +296,49 @@ def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths
     assert [qid.name for qid in columns.quasi_identifiers] == ["ward_id"]
     # Figures of which one is very frequent come again and again, and are nobody.
     assert columns.person == []
+
+
+def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandLine) -> None:
+    random = np.random.default_rng(6)
+    rows = 1500
+    table = pa.table(
+        {
+            "visit_id": range(rows),
+            "age": random.integers(20, 80, rows),
+            "education": random.choice(["a", "b", "c", "d"], rows),
+            "latitude": random.normal(50, 1, rows),
+            "longitude": random.normal(8, 1, rows),
+            "diagnosis": random.choice(list("uvwxyz"), rows),
+            "salary": np.exp(random.normal(10, 1, rows)).round(2),
+            "fnlwgt": random.integers(10_000, 900_000, rows),
+            **{f"a{number}": random.integers(1, 6, rows) for number in range(9)},
+            "code": [f"{CANARY}{row}" for row in range(rows)],
+        }
+    )
+    table = table.append_column("educational-num", pa.array([ord(one) for one in table["education"].to_pylist()]))
+    write_parquet(direct.folder / "in", table)
+    done = direct("init", "in", "--json", "--accept")
+    assert done.returncode == 0, done.stderr
+    assert CANARY not in done.stdout
+    said = json.loads(done.stdout)
+    assert said["job"] == "job.yaml"
+    assert [one["name"] for one in said["columns"]] == table.column_names
+    roles = {one["name"]: one["role"] for one in said["columns"]}
+    assert roles["visit_id"] == "key"
+    assert roles["fnlwgt"] == "weight"
+    assert roles["educational-num"] == "withheld"
+    assert roles["education"] == roles["age"] == roles["latitude"] == roles["longitude"] == "quasi_identifier"
+    assert all(0 <= one["confidence"] <= 1 and one["because"] for one in said["columns"])
+    assert {one["name"] for one in said["columns"] if one.get("publish") == "shared"} == {
+        name for name, role in roles.items() if role in {"sensitive", "insensitive", "weight"}
+    }
+    # Nine answers are one question, and the draft has the safest answer.
+    assert len(said["questions"]) <= 2
+    assert all(roles[name] == one["safest"] for one in said["questions"] for name in one["columns"])
+    assert {f"a{number}" for number in range(9)} <= {name for one in said["questions"] for name in one["columns"]}
+    text = (direct.folder / "job.yaml").read_text()
+    assert "ACCEPTED" in text
+    assert "DECIDE" not in text
+    columns = load_job(direct.folder / "job.yaml").columns
+    assert columns.identifiers == ["visit_id", "code"]
+    assert columns.ways["salary"] == "shared"
