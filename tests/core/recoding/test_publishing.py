@@ -66,7 +66,7 @@ def ways(kind: pa.DataType) -> list[Way]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(seed=st.integers(0, 10**6), which=st.integers(0, 9))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_recount_and_writer_publish_the_same_and_nothing_of_fewer_than_k_people(kind: pa.DataType, seed: int, which: int) -> None:
     column, persons, k = made(seed, kind)
     way = ways(kind)[which % len(ways(kind))]
