@@ -27,6 +27,8 @@ from tasks.store.keys import StepCode
 from tasks.store.store import Store
 
 PUBLISHED = StepCode("publish", __name__)
+BYTES_PER_VALUE = 800
+"""What a different value takes in the recount."""
 NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared, which takes every type"
 
 
@@ -69,6 +71,9 @@ def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType
     with connect(job, store.folder.parent / "spill") as connection:
         hold(connection, _read(job, files, name), 1)
         counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=_is_mean(way))
+    # The recount holds every value once more, one by one.
+    if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
+        raise SourceError.too_many_values(name, len(counted.values), needed)
     return published_values(counted, way, k).write(path)
 
 
