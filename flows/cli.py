@@ -159,7 +159,7 @@ def run(
         manifest = published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.method.name) as flow, _bars():
+        with _flow(direct, loaded.method.name) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.printed_release import tell_of
@@ -191,10 +191,10 @@ def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
 
 
 @contextmanager
-def _bars() -> Iterator[None]:
+def _bars(method: str | None = None) -> Iterator[None]:
     from flows.terminal.runs import progress_bars
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars(Console(stderr=True), method):
         yield
 
 

@@ -24,6 +24,8 @@ from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 from tests.places import ROOT
 
+pytestmark = pytest.mark.promise
+
 CHUNKS = 24
 TABLE = people(3000)
 CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k=4")

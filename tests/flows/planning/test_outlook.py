@@ -15,6 +15,7 @@ from tests.flows.lattice.test_objectives import job
 from tests.jobs import people, people_job
 
 
+@pytest.mark.ci
 def test_of_few_records_it_is_what_each_way_publishes(anonymise: Anonymise, tmp_path: Path) -> None:
     plan = make_plan(load_job(job(tmp_path), ["suppression.limit=0.1"]))
     assert plan.outlook is not None
