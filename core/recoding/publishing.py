@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
-from core.columns.published import PublishedValues, value_keys
+from core.formats.published import PublishedValues, value_keys
 from core.recoding.grids import grid_of
 from core.recoding.group_kernels import cut_groups
 from core.recoding.kernels import cut_places

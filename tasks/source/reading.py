@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working
 from core.columns.normalising import normalised
-from core.columns.published import PublishedValues, read_published_values
+from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
 from tasks.source.bounds.int96 import UNIT

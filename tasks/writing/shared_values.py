@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.published import PublishedValues, read_published_values
+from core.formats.published import PublishedValues, read_published_values
 from core.persons.digests import Digests
 from schemas.job.job import Job
 from tasks.engine.runs import Run

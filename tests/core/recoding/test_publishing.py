@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.columns.published import read_published_values
+from core.formats.published import read_published_values
 from core.recoding.group_kernels import cut_groups
 from core.recoding.publishing import is_number, published_values
 from core.recount.labels.published_values import as_column, plain_values, publication_of

@@ -301,6 +301,7 @@ def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths
     assert columns.person == []
 
 
+@pytest.mark.ci
 def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandLine) -> None:
     random = np.random.default_rng(6)
     rows = 1500

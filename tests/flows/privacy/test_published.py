@@ -73,6 +73,7 @@ def release_in(folder: Path) -> Path:
     return folder / "releases" / (folder / "releases" / "CURRENT").read_text().strip()
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("person", ["person", "none"])
 @pytest.mark.parametrize("method", ["skald", "kmember"])
@@ -100,6 +101,7 @@ def test_every_published_value_is_that_of_k_who_are_released(direct: CommandLine
     assert verified.returncode == 0, verified.stderr
 
 
+@pytest.mark.ci
 def test_the_recount_refuses_values_that_are_not_what_the_job_publishes(direct: CommandLine) -> None:
     path = job(direct.folder, "skald", person="none", identifiers=["person"])
     assert direct("run", "job.yaml").returncode == 0
@@ -128,6 +130,7 @@ def test_the_recount_refuses_values_that_are_not_what_the_job_publishes(direct: 
     assert "near" in recounted(with_column("near", exact))
 
 
+@pytest.mark.ci
 def test_what_cannot_be_published_so_is_refused_in_a_sentence(direct: CommandLine) -> None:
     path = job(direct.folder, "skald", person="person")
     said = yaml.safe_load(path.read_text())
