@@ -178,7 +178,8 @@ def _why(one: Proposal, exposed: Mapping[str, Exposed], decided: Decided) -> str
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
     if away := exposed.get(one.profile.name):
         parts.append(exposed_words(away, "people" if decided.person else "records"))
-    return "; ".join(part for part in parts if part)
+    # A line end in another column's name would end the comment, and what follows it would be YAML.
+    return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
 def exposed_words(away: Exposed, unit: str) -> str:
