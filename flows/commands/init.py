@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
@@ -50,6 +51,7 @@ def init(
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
     """Drafts a commented job file that runs as it is, to be edited. It holds no values; hierarchies are in files for you alone."""
+    from flows.terminal.runs import progress_bars
     from tasks.planning.draft import draft_job
     from tasks.planning.fronts import DATABASE, Given
 
@@ -58,7 +60,8 @@ def init(
     if types and source and not source[0].startswith(DATABASE):
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}
-    drafted = draft_job(Given(tuple(source or ()), table, query, named), out, accept=accept)
+    with progress_bars(Console(stderr=True)):
+        drafted = draft_job(Given(tuple(source or ()), table, query, named), out, accept=accept)
     if as_json:
         typer.echo(json.dumps(_as_json(drafted, out)))
     else:
