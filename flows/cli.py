@@ -129,7 +129,12 @@ def run(
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
     from schemas.job.job import load_job
+    from schemas.relational.tables_job import is_of_tables
 
+    if is_of_tables(job, settings or ()):
+        from flows.commands.tables import run_tables
+
+        return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner)
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
@@ -229,13 +234,16 @@ def clean(job: JobFile, settings: Settings = None) -> None:
 
 @app.command()
 def make_data(
-    name: Annotated[str, typer.Argument(help="Which data set: medical (patients), visits or poker (hands).", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(help="Which data set: hospital (three tables), medical (patients), visits or poker (hands).", show_default=False),
+    ],
     rows: Annotated[int, typer.Option(help="Number of records.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
 ) -> None:
-    """Makes synthetic example data: patients (medical), visits of patients (visits) or random poker hands (poker)."""
+    """Makes example data: persons with visits and conditions (hospital), patients (medical), their visits, poker hands (poker)."""
     from data.tables import maker
 
     try:

@@ -1,0 +1,95 @@
+"""What the commands do with jobs and releases of several tables; imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flows.loading import all_loaded
+from flows.terminal.screen import Screen, print_json
+from schemas.reading.given import GivenJob
+from tasks.engine.runners import RunnerName, choose_runner
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
+    """Anonymises, verifies and publishes a job of several tables, and tells of it."""
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.engine.flows import without_prefect
+
+    load_tables_job(job, settings)
+    direct = direct or without_prefect() or isinstance(job, GivenJob)
+    choose_runner(runner, None, direct=direct)
+    with _tables_flow(direct) as flow:
+        published = flow(job, tuple(settings))
+    if as_json:
+        print_json(published.manifest.model_dump(mode="json"))
+        return
+    from flows.terminal.tables import tables_summary
+
+    Screen().print(tables_summary(published.manifest, str(published.folder), new=published.new))
+
+
+@contextmanager
+def _tables_flow(direct: bool) -> Iterator[Any]:
+    from rich.console import Console
+
+    from flows.terminal.runs import progress_bars
+
+    if direct:
+        from tasks.engine.flows import SWITCH
+
+        os.environ[SWITCH] = "1"
+        from flows.tables import tables
+
+        all_loaded()
+        with progress_bars(Console(stderr=True)):
+            yield tables
+        return
+    from flows.server.local_api import api, prepare
+    from schemas.job.run_parameters import RunParameters
+
+    with api(prepare()):
+        from flows.tables import tables
+
+        all_loaded()
+        with progress_bars(Console(stderr=True)):
+            yield lambda job, settings: tables(RunParameters.of(job, settings))
+
+
+def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
+    """Verifies a release of several tables, and tells of it."""
+    from flows.terminal.tables import verified_summary
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.relational.verified import verify_tables
+    from tasks.release.signatures import read_public_key
+
+    loaded = load_tables_job(job, settings) if job else None
+    verified = verify_tables(loaded, release, read_public_key(key) if key else None)
+    if as_json:
+        counted = vars(verified.recount) if verified.recount else {}
+        print_json({"release": verified.manifest.release, "notes": verified.notes, "signed_by": verified.manifest.signed_by} | counted)
+    else:
+        Screen().print(verified_summary(verified))
+
+
+def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
+    """Makes the report of a release of several tables again, from its manifest alone."""
+    from tasks.relational.publication import write_text
+    from tasks.relational.report import report_content, report_texts
+    from tasks.relational.verified import verify_tables
+    from tasks.store.files import open_folder
+
+    manifest = verify_tables(None, release).manifest
+    if as_json:
+        print_json(report_content(manifest))
+    written = []
+    if to:
+        written = [write_text(open_folder(to) / name, text) for name, text in report_texts(manifest).items()]
+    if not as_json:
+        where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
+        Screen(highlight=False).print(where)

@@ -1,0 +1,193 @@
+"""The levels of all tables: one lattice, searched exactly; and which persons are left out at the best node."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.node import Node
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import ROUNDING, Pricing, objective_of
+from core.relational.histories import Profile, class_of_each, failing_persons, joined
+from core.relational.kernels import NOWHERE, cost_of_lost
+from core.relational.search import NodeCost, best_node
+from schemas.errors.tables import HistoryError
+from tasks.engine.steps import one
+from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, read_profile
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+
+class TablesOutcome(BaseModel):
+    """What the search found.
+
+    Attributes:
+        node: The level of each quasi-identifier, in the order of the job.
+        failing: Persons who are left out.
+        histories: Different ones of the others.
+        smallest: Persons who share the one that fewest share.
+        loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
+        evaluated: See ``loss``.
+        nodes: See ``loss``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    node: Node
+    failing: int
+    histories: int
+    smallest: int
+    loss: float
+    evaluated: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class NodeCosts:
+    """What nodes of all tables cost."""
+
+    given: HistoryTables
+
+    @cached_property
+    def penalties(self) -> list[list[NDArray[np.float64]]]:
+        """What each code of each axis costs, level by level."""
+        priced, found = objective_of(self.given.job.objective), []
+        assert isinstance(priced, Pricing)
+        assert priced.groups is not None
+        for axis in self.given.axes:
+            hierarchy, domain = self.given.hierarchy(axis), self.given.codings[axis.table].domains[axis.place]
+            levels = range(hierarchy.levels)
+            found.append([priced.groups(hierarchy, domain, level)[hierarchy.groups[level]] for level in levels])
+        return found
+
+    @cached_property
+    def base(self) -> list[NDArray[np.float64]]:
+        """What each level of each axis costs if nobody is left out."""
+        return [
+            np.array([float(np.dot(penalty, self._records(axis, len(penalty)))) for penalty in levels])
+            for axis, levels in zip(self.given.axes, self.penalties, strict=True)
+        ]
+
+    def _records(self, axis: Axis, size: int) -> NDArray[np.int64]:
+        numbers = self.given.numbers(axis.table)
+        return np.bincount(numbers[3 + axis.place][numbers[1] != NOWHERE], minlength=size)
+
+    def floor(self, lattice: Lattice) -> NDArray[np.float64]:
+        """Returns what no node and nothing coarser is below, in the lattice's shape."""
+        total = np.zeros((1,) * len(self.base))
+        for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
+            total = total + costs
+        return total * ROUNDING
+
+    def loss(self, node: Node, lost: NDArray[np.bool_]) -> float:
+        """Returns the cost of a node with some persons left out: each of their values costs 1."""
+        total = sum(float(cost[level]) for cost, level in zip(self.base, node, strict=True))
+        for table in self.given.codings if lost.any() else ():
+            axes, numbers = self.given.axes_of([table]), self.given.numbers(table)
+            extra, starts = joined_columns([1.0 - self.penalties[axis][node[axis]] for axis in axes], np.float64)
+            total += cost_of_lost(numbers[3:], extra, starts, numbers[2], numbers[1], lost)
+        return total
+
+
+def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
+    """Returns the number of each person's history at a node, shape (persons,)."""
+    unit, tree = given.job.tree.unit, given.job.tree
+    numbers = given.numbers(unit)
+    parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
+    for position in given.axes_of([unit]):
+        axis = given.axes[position]
+        hierarchy = given.hierarchy(axis)
+        groups = hierarchy.groups[node[position]]
+        parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
+    for branch in tree.branches:
+        levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
+        parts.append(read_profile(given, BranchNode(branch, levels)))
+    return joined(parts)
+
+
+def lattice_of_tables(given: HistoryTables) -> Lattice:
+    """Returns the lattice of the levels of all tables.
+
+    Raises:
+        HistoryError: it is too large to be searched.
+    """
+    lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
+    if lattice.nodes > LARGEST:
+        raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
+    return lattice
+
+
+def _search(given: HistoryTables, _: None, path: Path) -> int:
+    job, lattice, costs = given.job, lattice_of_tables(given), NodeCosts(given)
+    k, most = job.privacy.k, int(job.suppression.limit * given.persons)
+    if given.persons < k:
+        raise HistoryError.too_few(k, given.persons)
+
+    def look(node: Node) -> NodeCost:
+        numbers = history_numbers(given, node)
+        failing = failing_persons(numbers, k)
+        if failing > most:
+            return NodeCost(failing, np.inf)
+        classes, sizes = class_of_each(numbers)
+        return NodeCost(failing, costs.loss(node, (sizes < k)[classes]))
+
+    parts = [given.axes_of(job.tree.within(branch)) for branch in job.tree.branches]
+    found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
+    if isinstance(found, int):
+        raise HistoryError.top_fails(k, found, given.persons, most)
+    sizes = class_of_each(history_numbers(given, found.node))[1]
+    if not (kept := sizes[sizes >= k]).size:
+        raise HistoryError.nobody_left(given.persons)
+    outcome = TablesOutcome(
+        node=found.node,
+        failing=found.cost.failing,
+        histories=len(kept),
+        smallest=int(kept.min()),
+        loss=found.cost.loss,
+        evaluated=found.evaluated,
+        nodes=found.nodes,
+    )
+    path.write_text(json.dumps(outcome.model_dump()))
+    return 1
+
+
+def _settings(given: HistoryTables) -> list[object]:
+    return [given.job.privacy.k, str(given.job.suppression.limit), given.job.objective, given.run.secret.keyed("profiles")]
+
+
+LEVELS = FileStep(
+    "levels", make=_search, reads=lambda given, _: given.key_of(given.job.tree.tables), settings=_settings, phase="search", suffix=".json"
+)
+"""The best node of all tables."""
+
+
+def _keep(given: HistoryTables, node: Node, path: Path) -> int:
+    classes, sizes = class_of_each(history_numbers(given, node))
+    kept = (sizes >= given.job.privacy.k)[classes]
+    with path.open("wb") as file:
+        np.save(file, kept)
+    return int(kept.sum())
+
+
+KEPT = FileStep(
+    "kept", make=_keep, reads=lambda given, node: [given.key_of(given.job.tree.tables), node], settings=_settings, suffix=".npy"
+)
+"""Which persons are published."""
+
+
+def search_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
+    """Finds the best node of all tables and who is published at it.
+
+    Raises:
+        HistoryError: no node keeps the promise within the limit.
+        SkaldError: whatever a step raises.
+    """
+    made = one(given.run, LEVELS, given, None, "search levels of all tables")
+    outcome = TablesOutcome.model_validate_json(given.store.path(made).read_text())
+    return outcome, one(given.run, KEPT, given, outcome.node, "persons of the best node")
