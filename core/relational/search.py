@@ -24,11 +24,13 @@ class NodeCost:
     """What a node costs.
 
     Attributes:
-        failing: Persons who would be left out.
-        loss: The cost with them left out; only of nodes that pass.
+        failing: Persons who break what coarser nodes never break more of; decides what passes.
+        suppressed: Persons who would be left out, as many or more.
+        loss: The cost with them left out; only of nodes that may be chosen.
     """
 
     failing: int
+    suppressed: int
     loss: float
 
 
@@ -51,8 +53,8 @@ class BestNode:
 
 def best_node(
     lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, look: Callable[[Node], NodeCost]
-) -> BestNode | int:
-    """Returns the node of least cost among those that pass, or how many persons fail at the coarsest, where none passes.
+) -> BestNode | None:
+    """Returns the node of least cost among those that pass, or None where none does.
 
     Ties go to fewer persons left out, then to better precision, then to the order of the job.
 
@@ -65,7 +67,7 @@ def best_node(
     """
     search = _Search(lattice, floor, most, look)
     if not search.passes(lattice.top):
-        return search.known[lattice.top].failing
+        return None
     for axes in parts:
         search.tag_alone(axes)
     while (start := search.cheapest(search.tags == UNKNOWN)) is not None:
@@ -73,6 +75,8 @@ def best_node(
     while (start := search.cheapest(search.tags == PASSES)) is not None:
         search.passes(lattice.at(start))
         search.tags[start] = CUT
+    if search.best is None:
+        return None
     return BestNode(search.best, search.known[search.best], len(search.known), lattice.nodes)
 
 
@@ -82,13 +86,13 @@ class _Search:
     Attributes:
         known: What each node costs whose histories were counted.
         tags: In the lattice's shape; CUT of nodes that pass and were counted.
-        best: The best node so far.
+        best: The best node so far; None before there is one.
     """
 
     def __init__(self, lattice: Lattice, floor: Bounds, most: int, look: Callable[[Node], NodeCost]) -> None:
         self.known: dict[Node, NodeCost] = {}
         self.tags = np.full(lattice.shape, UNKNOWN)
-        self.best = lattice.top
+        self.best: Node | None = None
         self._lattice, self._floor, self._most, self._look = lattice, floor, most, look
 
     def passes(self, node: Node) -> bool:
@@ -100,7 +104,8 @@ class _Search:
             return False
         self._label(self._lattice.above(node), PASSES)
         self.tags[self._lattice.position(node)] = CUT
-        self.best = min(self.best, node, key=self._rank)
+        if self.known[node].suppressed <= self._most:
+            self.best = node if self.best is None else min(self.best, node, key=self._rank)
         return True
 
     def _label(self, slices: tuple[slice, ...], label: np.int8) -> None:
@@ -109,7 +114,7 @@ class _Search:
 
     def _rank(self, node: Node) -> tuple[float, int, int, Node]:
         cost = self.known[node]
-        return cost.loss, cost.failing, self._lattice.imprecision_of(node), node
+        return cost.loss, cost.suppressed, self._lattice.imprecision_of(node), node
 
     def tag_alone(self, axes: Sequence[int]) -> None:
         """Tags what fails by one part alone, with all others at their top: whatever the levels of these are, it fails too."""
@@ -128,7 +133,9 @@ class _Search:
         """Returns the position of the wanted node with the lowest bound, if that is not above the best cost."""
         bounds = np.where(wanted, self._floor, np.inf).reshape(-1)
         flat = int(bounds.argmin())
-        return self._lattice.axes_of(flat) if bounds[flat] <= self.known[self.best].loss else None
+        loss = np.inf if self.best is None else self.known[self.best].loss
+        # Where nothing is wanted all bounds are infinite.
+        return self._lattice.axes_of(flat) if np.isfinite(bounds[flat]) and bounds[flat] <= loss else None
 
     def bisect(self, start: tuple[int, ...]) -> None:
         """Decides a chain of nodes from a position upwards, along the lowest bounds."""

@@ -75,6 +75,14 @@ class HistoryError(PrivacyError):
         )
 
     @classmethod
+    def values_fail(cls, most: int) -> HistoryError:
+        """k can be kept, and what is promised of sensitive values cannot."""
+        return cls(
+            f"No levels keep what privacy.l and privacy.t promise of the values of persons with one history while at most "
+            f"{counted(most, 'person')} are left out. Ask for less, or raise suppression.limit; nothing was published."
+        )
+
+    @classmethod
     def nobody_left(cls, persons: int) -> HistoryError:
         """The best node leaves everybody out."""
         return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")

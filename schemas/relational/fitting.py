@@ -110,8 +110,9 @@ def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str
                 for column in _mapping(columns)
                 if column not in known
             ]
-        if _mapping(privacy.get(kind)):
-            faults.append(f"privacy.{kind}: jobs of several tables do not keep {kind} yet; leave it out")
+    keyless = [name for name, table in tables.items() if not _mapping(table.get("references")) and not column_list(table.get("key"))]
+    if keyless and (_mapping(privacy.get("l")) or _mapping(privacy.get("t"))):
+        faults.append(f"tables.{keyless[0]}: has no key, and l and t are counted of persons; say which column names one (key)")
     return faults
 
 

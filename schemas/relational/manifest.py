@@ -79,8 +79,8 @@ class TablesManifest(BaseModel):
         method: The algorithm, and ``privacy`` what was promised.
         privacy: See ``method``.
         unit: The table with a row for each person.
-        keys: Key of each table that has one, and ``references`` of each that has any.
-        references: See ``keys``.
+        key_columns: Key of each table that has one, and ``references`` of each that has any.
+        references: See ``key_columns``.
         persons: Who is published.
         histories: Different ones, as recounted.
         min_class: Persons who share the history that fewest share, as recounted.
@@ -110,7 +110,7 @@ class TablesManifest(BaseModel):
     method: str
     privacy: dict[str, Any]
     unit: str
-    keys: dict[str, list[str]]
+    key_columns: dict[str, list[str]]
     references: dict[str, dict[str, str]]
     persons: ReleasedPersons
     histories: int

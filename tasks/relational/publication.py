@@ -13,7 +13,7 @@ from typing import Any, cast
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.relational.manifest import ReleasedPersons, TablesManifest, sealed_text
-from schemas.relational.table_jobs import tables_digest
+from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.files import Document, PublishedFile
@@ -146,9 +146,9 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         job=run.secret.keyed("job", tables_digest(job)),
         inputs=run.secret.keyed("inputs", {name: table.table.source.digest for name, table in given.tables.items()}),
         method=job.method.name,
-        privacy={"k": job.privacy.k, "knows": job.privacy.knows},
+        privacy=_promised(job),
         unit=job.tree.unit,
-        keys={name: spec.key for name, spec in job.tables.items() if spec.key},
+        key_columns={name: spec.key for name, spec in job.tables.items() if spec.key},
         references={name: spec.references for name, spec in job.tables.items() if spec.references},
         persons=ReleasedPersons(source=given.persons, released=counted.persons, smallest_class=counted.smallest),
         histories=counted.histories,
@@ -164,6 +164,16 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         policy=run.policy.digest if run.policy else None,
         run_by=job.run_by,
     )
+
+
+def _promised(job: TablesJob) -> dict[str, Any]:
+    """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
+    promised: dict[str, Any] = {"k": job.privacy.k, "knows": job.privacy.knows}
+    for table in job.tables:
+        for section, columns in table_job(job, table).privacy.summary().items():
+            if section != "k":
+                promised.setdefault(section, {})[table] = columns
+    return promised
 
 
 def _complete(run: Run, staging: Path, manifest: TablesManifest) -> TablesManifest:

@@ -17,7 +17,7 @@ STYLE = (
 )
 LIMITS = (
     "k is of whole histories: whoever knows all rows of a person finds at least k persons with them.",
-    "It is no differential privacy. Sensitive and untreated columns are no part of a history, and l and t are not kept of them.",
+    "It is no differential privacy. Sensitive and untreated columns are no part of a history; l and t are of those that the job names.",
     "Pseudonyms are new in every release, so that keys join no two releases; releases of the same persons were not compared otherwise.",
 )
 

@@ -21,6 +21,7 @@ class ReadTable:
         qids: Published quasi-identifiers.
         key: Columns of its key.
         references: The columns that refer to each table, nearest table last.
+        sensitive: Columns of which something is promised.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ReadTable:
     qids: tuple[str, ...]
     key: tuple[str, ...]
     references: Mapping[str, tuple[str, ...]]
+    sensitive: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,11 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
         same = " AND ".join(f"m.{mine} = o{number}.{theirs}" for mine, theirs in zip(columns, others[name].key, strict=True))
         joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
-    keys = [f"m.{column}" for column in table.key]
+    keys = [f"m.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])]
     selected = ", ".join([*keys, f"coalesce({', '.join(persons)}) AS person", *(f"{one} AS p{place}" for place, one in enumerate(persons))])
-    outer = ", ".join([*(f"o.{column}" for column in table.key), "o.person", f"({_differ(len(persons))}) AS differs"])
+    outer = ", ".join(
+        [*(f"o.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])), "o.person", f"({_differ(len(persons))}) AS differs"]
+    )
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
 
@@ -167,7 +171,7 @@ def owner_view(table: ReadTable) -> str:
 
 def unit_owners_sql(unit: ReadTable) -> str:
     """Returns the statement that numbers the persons."""
-    keys = "".join(f"m.{column}, " for column in unit.key)
+    keys = "".join(f"m.{column}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
     return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
@@ -178,6 +182,23 @@ def owner_faults_sql(table: ReadTable) -> str:
         SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each}))
         FROM {owner_view(table)}
     """
+
+
+def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
+    """Returns the statement of ``combination``, ``person`` and ``value``: each value of a person once, with the person's history.
+
+    It is right because the unit's keys are unique, so that each person has one history.
+    """
+    same = " AND ".join(f"o.{key} = h.{key}" for key in unit.key)
+    whose = f"SELECT o.person, h.text AS combination FROM {owner_view(unit)} AS o JOIN {below_view(unit)} AS h ON {same}"
+    return f"SELECT DISTINCT w.combination, r.person, r.{column} AS value FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
+
+
+def whole_values_sql(table: ReadTable, column: str) -> str:
+    """Returns the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
+    rows = f"(SELECT person, {column} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
+    persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
+    return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
 
 
 def same_keys_sql(table: ReadTable, source: str) -> str:

@@ -31,6 +31,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from tasks.recount.labels.losses import column_losses
 from tasks.recount.original import Original, original_of
+from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import truth_of
 from tasks.release.told_of_files import told_of_files
@@ -65,6 +66,7 @@ class WrittenTables:
             tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
             tuple(map(quote, spec.key)),
             {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
+            tuple(map(quote, table_job(self.job, table).privacy.columns)),
         )
 
 
@@ -101,6 +103,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
             faults += wrong
         most_rows, wrong = _joined(written, connection, tables)
         found = _counted(written, connection, tables)
+        wrong += value_faults(written.job, written.originals, connection, tables)
     faults += wrong
     if found.failing or found.smallest < job.privacy.k:
         faults.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +18,12 @@ from core.lattice.objectives import ROUNDING, Pricing, objective_of
 from core.relational.histories import Profile, class_of_each, failing_persons, joined
 from core.relational.kernels import NOWHERE, cost_of_lost
 from core.relational.search import NodeCost, best_node
+from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
+from schemas.job.digest import privacy_content
 from tasks.engine.steps import one
 from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, read_profile
+from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -129,24 +133,31 @@ def _search(given: HistoryTables, _: None, path: Path) -> int:
     if given.persons < k:
         raise HistoryError.too_few(k, given.persons)
 
+    promises = promises_of_tables(given)
+
     def look(node: Node) -> NodeCost:
         numbers = history_numbers(given, node)
         failing = failing_persons(numbers, k)
         if failing > most:
-            return NodeCost(failing, np.inf)
+            return NodeCost(failing, failing, np.inf)
         classes, sizes = class_of_each(numbers)
-        return NodeCost(failing, costs.loss(node, (sizes < k)[classes]))
+        if promises:
+            failing = int(sizes[_failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
+        lost = _failing_classes(k, promises, classes, sizes)
+        suppressed = int(sizes[lost].sum())
+        return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
 
     parts = [given.axes_of(job.tree.within(branch)) for branch in job.tree.branches]
     found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
-    if isinstance(found, int):
-        raise HistoryError.top_fails(k, found, given.persons, most)
-    sizes = class_of_each(history_numbers(given, found.node))[1]
-    if not (kept := sizes[sizes >= k]).size:
+    if found is None:
+        coarsest = failing_persons(history_numbers(given, lattice.top), k)
+        raise HistoryError.top_fails(k, coarsest, given.persons, most) if coarsest > most else HistoryError.values_fail(most)
+    classes, sizes = class_of_each(history_numbers(given, found.node))
+    if not (kept := sizes[~_failing_classes(k, promises, classes, sizes)]).size:
         raise HistoryError.nobody_left(given.persons)
     outcome = TablesOutcome(
         node=found.node,
-        failing=found.cost.failing,
+        failing=found.cost.suppressed,
         histories=len(kept),
         smallest=int(kept.min()),
         loss=found.cost.loss,
@@ -157,8 +168,17 @@ def _search(given: HistoryTables, _: None, path: Path) -> int:
     return 1
 
 
+def _failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Returns which histories too few persons share, or whose sensitive values break a promise."""
+    failing = sizes < k
+    for promise in promises:
+        failing = failing | promise.failing(classes, sizes)
+    return failing
+
+
 def _settings(given: HistoryTables) -> list[object]:
-    return [given.job.privacy.k, str(given.job.suppression.limit), given.job.objective, given.run.secret.keyed("profiles")]
+    promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
+    return [promised, given.job.privacy.k, str(given.job.suppression.limit), given.job.objective, given.run.secret.keyed("profiles")]
 
 
 LEVELS = FileStep(
@@ -169,7 +189,7 @@ LEVELS = FileStep(
 
 def _keep(given: HistoryTables, node: Node, path: Path) -> int:
     classes, sizes = class_of_each(history_numbers(given, node))
-    kept = (sizes >= given.job.privacy.k)[classes]
+    kept = ~_failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
     with path.open("wb") as file:
         np.save(file, kept)
     return int(kept.sum())

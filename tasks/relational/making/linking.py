@@ -129,7 +129,9 @@ def link_rows(given: TableSet) -> Linking:
     for table, artifact in linking.linked.items():
         with connect(given.run.job, given.run.spill) as connection:
             path = literal(str(given.store.path(artifact)))
-            [(differing,)] = connection.execute(f"SELECT count(*) FILTER (differs) FROM read_parquet({path})").fetchall()
+            [(differing,)] = connection.execute(
+                f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM read_parquet({path})"
+            ).fetchall()
         if differing:
             faults.append(
                 f"the references of {counted(differing, 'row')} of '{table}' disagree: what one finds hangs from another row than what the "

@@ -16,7 +16,7 @@ from schemas.job.job import Job
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.coding import CellCoder, Coding, load_coding
-from tasks.counting.domains import ChunkReading
+from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
@@ -100,8 +100,13 @@ class RowReading(ChunkReading):
         return [qid.name for qid in self.job.columns.quasi_identifiers]
 
     def carried_schema(self) -> pa.Schema:
-        """Returns the columns of carried rows: ``q0`` … codes, ``c0`` … key and references, ``p0`` … what is published as it is."""
+        """Returns the columns of carried rows.
+
+        ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
+        what is published as it is.
+        """
         codes = [pa.field(f"q{place}", pa.uint32()) for place in range(len(self.qids))]
+        codes += [pa.field(f"s{place}", pa.uint32()) for place in range(len(self.job.privacy.columns))]
         kinds = [(f"c{place}", name) for place, name in enumerate(self.linking)]
         kinds += [(f"p{place}", name) for place, name in enumerate(self.payload)]
         return pa.schema(codes + [pa.field(called, working_type(self.columns.field(name).type)) for called, name in kinds])
@@ -112,13 +117,16 @@ def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
     coders, schema, rows = _coders(given), given.carried_schema(), 0
     others = [*given.linking, *given.payload]
     with pq.ParquetWriter(path, schema) as writer:
-        for batch in read_chunk(chunk, [*given.qids, *others], plain=others):
+        # A sensitive column is read once, as its values and for its codes.
+        names = list(dict.fromkeys([*axis_names(given.job), *others]))
+        plain = [name for name in others if name not in axis_names(given.job)]
+        for batch in read_chunk(chunk, names, plain=plain):
             try:
-                codes = coders.codes(batch.columns[: len(given.qids)]) if coders else []
+                codes = coders.codes(batch.columns[: len(axis_names(given.job))]) if coders else []
             except LookupError:
                 raise SourceError.changed(chunk.name) from None
             arrays = [pa.array(code).cast(pa.uint32()) for code in codes]
-            arrays += [batch.column(len(codes) + place).cast(schema.field(len(codes) + place).type) for place in range(len(others))]
+            arrays += [batch.column(name).cast(schema.field(len(codes) + place).type) for place, name in enumerate(others)]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
             rows += batch.num_rows
     return rows
@@ -128,14 +136,14 @@ def _coders(given: RowReading) -> CellCoder | None:
     if given.domain is None:
         return None
     coding = load_coding(given.job, given.domain, given.store)
-    return CellCoder.at(coding, (0,) * len(coding.hierarchies))
+    return CellCoder.at(coding, coding.finest)
 
 
 CARRIED = FileStep(
     "carried",
     make=_carry,
     reads=lambda given, chunk: [chunk.key, given.domain.sha256 if given.domain else None],
-    settings=lambda given: [given.qids, given.linking, given.payload, given.carried_schema().to_string()],
+    settings=lambda given: [axis_names(given.job), given.linking, given.payload, given.carried_schema().to_string()],
 )
 """The rows of a chunk as codes, with key, references and what is published as it is."""
 
@@ -190,7 +198,7 @@ def carry_rows(table: TableSource) -> CarriedTable:
         SkaldError: whatever a step raises.
     """
     run, source = table.run, table.source
-    domain = merge_domains(run, source, count_domains(run, source)) if table.job.columns.quasi_identifiers else None
+    domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
     return CarriedTable(table, domain, tuple(each(run, CARRIED, given, source.chunks)))
 
