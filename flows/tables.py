@@ -10,6 +10,7 @@ from tasks.relational.making.levels import search_levels
 from tasks.relational.making.linking import link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
+from tasks.relational.making.withholding import withhold_rows
 from tasks.relational.making.writing import ReleasedTables, write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
@@ -41,6 +42,6 @@ def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publish
             histories = align_rows(link_rows(carried))
             outcome, kept = search_levels(histories)
         with run.phase("phase 3: tables"):
-            released = ReleasedTables.of(histories, outcome.node, kept, release)
+            released = ReleasedTables.of(histories, outcome.node, kept, withhold_rows(histories, outcome.node), release)
             written = write_tables(released)
         return publish_tables(released, outcome, written)

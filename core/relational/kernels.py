@@ -28,6 +28,43 @@ def mixed(value: np.uint64) -> np.uint64:
 
 
 @kernel
+def row_digest(
+    codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, row: int, seeds: Lanes
+) -> tuple[np.uint64, np.uint64]:
+    """Returns the digest of a row: its labels and what hangs from it; arguments as for ``add_rows``."""
+    first, second = mixed(seeds[0]), mixed(seeds[1])
+    for column in range(codes.shape[0]):
+        group = np.uint64(groups[starts[column] + codes[column, row]])
+        first = mixed(first + group + np.uint64(0x9E3779B97F4A7C15))
+        second = mixed(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
+    if below.shape[0]:
+        first = mixed(mixed(first + below[row, 0]) + below[row, 1])
+        second = mixed(mixed(second ^ below[row, 1]) + below[row, 0])
+    return first, second
+
+
+@kernel
+def digests_of_rows(
+    codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, rows: NDArray[np.int64], seeds: Lanes
+) -> Lanes:
+    """Returns the digests of some rows, shape (chosen, 2); ``rows`` are their numbers, other arguments as for ``add_rows``."""
+    found = np.empty((rows.shape[0], 2), np.uint64)
+    for place in range(rows.shape[0]):
+        found[place, 0], found[place, 1] = row_digest(codes, groups, starts, below, rows[place], seeds)
+    return found
+
+
+@kernel
+def digests_of_numbers(numbers: NDArray[np.uint64], seeds: Lanes) -> Lanes:
+    """Returns a digest of each number, shape (n, 2)."""
+    found = np.empty((numbers.shape[0], 2), np.uint64)
+    for place in range(numbers.shape[0]):
+        found[place, 0] = mixed(seeds[0] + mixed(numbers[place]))
+        found[place, 1] = mixed(seeds[1] ^ mixed(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
+    return found
+
+
+@kernel
 def add_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, parents: Numbers, depths: Numbers, depth: int, seeds: Lanes,
     sums: Lanes,
@@ -48,14 +85,7 @@ def add_rows(
     for row in range(parents.shape[0]):
         if parents[row] == NOWHERE or depths[row] != depth:
             continue
-        first, second = mixed(seeds[0]), mixed(seeds[1])
-        for column in range(codes.shape[0]):
-            group = np.uint64(groups[starts[column] + codes[column, row]])
-            first = mixed(first + group + np.uint64(0x9E3779B97F4A7C15))
-            second = mixed(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
-        if below.shape[0]:
-            first = mixed(mixed(first + below[row, 0]) + below[row, 1])
-            second = mixed(mixed(second ^ below[row, 1]) + below[row, 0])
+        first, second = row_digest(codes, groups, starts, below, row, seeds)
         sums[parents[row], 0] += first
         sums[parents[row], 1] += second
 

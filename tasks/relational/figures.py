@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
+import pyarrow as pa
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.relational.manifest import ReleasedTable, TablesLoss
-from tasks.relational.making.linking import BEYOND, ORPHAN
+from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
 from tasks.store.database import connect
 
@@ -18,21 +18,21 @@ DIGITS = 12
 
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
     """Returns what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
-    kept, found = np.load(given.store.path(given.kept)), {}
+    kept, found = given.persons_kept(), {}
     for table in given.job.tables:
         levels = dict(zip(given.tables[table].qids, given.levels_of(given.node, table), strict=True))
         rows, released = given.tables[table].rows, counted.records[table]
-        orphans = beyond = 0
+        orphans, suppressed = 0, rows - released
         if given.chain(table):
             with connect(given.run.job, given.run.spill) as connection:
-                connection.register("kept", {"person": np.flatnonzero(kept)})
+                connection.register("kept", pa.table({"person": kept}))
                 mine = f"{given.rows_of(table)} AS m"
                 counts = f"""
                     SELECT (SELECT count(*) FROM {mine} WHERE status = {ORPHAN}),
-                           (SELECT count(*) FROM {mine} SEMI JOIN kept ON kept.person = m.a0 WHERE status = {BEYOND})
+                           (SELECT count(*) FROM {mine} ANTI JOIN kept ON kept.person = m.a0 WHERE status <> {ORPHAN})
                 """
-                [(orphans, beyond)] = connection.execute(counts).fetchall()
-        suppressed = rows - released - orphans - beyond
+                [(orphans, suppressed)] = connection.execute(counts).fetchall()
+        beyond = rows - released - orphans - suppressed
         found[table] = ReleasedTable(
             records=rows, released=released, withheld=beyond, suppressed=suppressed, orphans=orphans, levels=levels
         )

@@ -99,9 +99,9 @@ class NodeCosts:
         return total
 
 
-def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Returns the number of each person's history at a node, shape (persons,)."""
-    unit, tree = given.job.tree.unit, given.job.tree
+def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
+    """Returns the groups of each quasi-identifier of the unit at a node."""
+    unit = given.job.tree.unit
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
     for position in given.axes_of([unit]):
@@ -109,6 +109,12 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
         hierarchy = given.hierarchy(axis)
         groups = hierarchy.groups[node[position]]
         parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
+    return parts
+
+
+def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
+    """Returns the number of each person's history at a node, shape (persons,)."""
+    parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
         parts.append(read_profile(given, BranchNode(branch, levels)))
@@ -187,9 +193,14 @@ LEVELS = FileStep(
 """The best node of all tables."""
 
 
+def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Returns which persons have a history that keeps what is promised, shape (persons,)."""
+    classes, sizes = class_of_each(numbers)
+    return ~_failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+
+
 def _keep(given: HistoryTables, node: Node, path: Path) -> int:
-    classes, sizes = class_of_each(history_numbers(given, node))
-    kept = ~_failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+    kept = is_promised(given, history_numbers(given, node))
     with path.open("wb") as file:
         np.save(file, kept)
     return int(kept.sum())

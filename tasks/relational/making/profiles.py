@@ -101,8 +101,19 @@ def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> t
 
 def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
     """Returns the digest of what hangs from each person in one branch, shape (persons, 2)."""
-    tree, levels = given.job.tree, dict(node.levels)
     persons = np.zeros((given.persons, 2), np.uint64)
+    _add_up(given, node, persons)
+    return persons
+
+
+def lanes_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
+    """Returns the digest of what hangs from each row of the tables of a branch that something hangs from, shapes (rows, 2)."""
+    return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
+
+
+def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str, Lanes]:
+    """Adds digests of rows to those of what they hang from; returns these of all tables between."""
+    tree, levels = given.job.tree, dict(node.levels)
     nothing = np.zeros((0, 2), np.uint64)
     below = {table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.within(node.branch) if tree.hangs_from(table)}
     for table in reversed(tree.within(node.branch)):
@@ -110,12 +121,13 @@ def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
         for depth, above in enumerate(given.chain(table)):
             sums = persons if not depth else below[above]
             add_rows(
-                numbers[3:], groups, starts, below.get(table, nothing), numbers[1], numbers[0], depth, _seeds(given, table, depth), sums
+                numbers[3:], groups, starts, below.get(table, nothing), numbers[1], numbers[0], depth, seeds_of(given, table, depth), sums
             )
-    return persons
+    return below
 
 
-def _seeds(given: HistoryTables, table: str, depth: int) -> Lanes:
+def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
+    """Returns the secret numbers by which rows of a table that hang from a depth are told from all others, shape (2,)."""
     digits = given.run.secret.keyed("profiles", table, depth)
     return np.array([int(digits[:16], 16), int(digits[16:32], 16)], np.uint64)
 

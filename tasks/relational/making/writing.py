@@ -10,7 +10,9 @@ from typing import Self
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.columns.node import Node
 from tasks.engine.steps import one
@@ -31,19 +33,28 @@ class ReleasedTables(HistoryTables):
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
-        kept: Which persons are published.
+        kept: Which persons are published as they are.
+        withheld: Rows that are withheld, and persons who are published without them.
         release: The id of the release, by which pseudonyms are new in each.
     """
 
     node: Node
     kept: Artifact
+    withheld: Artifact
     release: str
 
     @classmethod
-    def of(cls, tables: HistoryTables, node: Node, kept: Artifact, release: str) -> Self:
+    def of(cls, tables: HistoryTables, node: Node, kept: Artifact, withheld: Artifact, release: str) -> Self:
         """Returns the tables with what is published of them."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
-        return cls(*known, node, kept, release)
+        return cls(*known, node, kept, withheld, release)
+
+    def persons_kept(self) -> NDArray[np.int64]:
+        """Returns the persons who are published, ascending."""
+        kept, saved = np.load(self.store.path(self.kept)), pq.read_table(self.store.path(self.withheld))
+        kept[saved.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()] = True
+        found: NDArray[np.int64] = np.flatnonzero(kept)
+        return found
 
     @property
     def salt(self) -> str:
@@ -102,6 +113,12 @@ def released_sql(given: ReleasedTables, table: str) -> str:
     columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
     person = "m.a0" if given.chain(table) else "m.row"
     joins.append(f"SEMI JOIN kept ON kept.person = {person}")
+    # With a row goes all that hangs from it.
+    rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
+    withheld = f"(FROM read_parquet({literal(str(given.store.path(given.withheld)))}))"
+    for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
+        mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
+        joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")
     referring = [column for names in spec.referring.values() for column in names]
     order = dict.fromkeys([*referring, *spec.key, *own.qids, *payload])
     return (
@@ -113,8 +130,7 @@ def released_sql(given: ReleasedTables, table: str) -> str:
 def _write(given: ReleasedTables, table: str, path: Path) -> int:
     with connect(given.run.job, given.run.spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        kept = np.flatnonzero(np.load(given.store.path(given.kept)))
-        connection.register("kept", pa.table({"person": pa.array(kept)}))
+        connection.register("kept", pa.table({"person": given.persons_kept()}))
         for above in given.job.tree.tables:
             if above in given.chain(table):
                 connection.execute(keys_sql(given, above))
@@ -146,7 +162,15 @@ def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
 TABLES = FileStep(
     "tables",
     make=_write,
-    reads=lambda given, table: [given.key, given.key_of(given.job.tree.tables), given.kept.sha256, given.node, given.release, table],
+    reads=lambda given, table: [
+        given.key,
+        given.key_of(given.job.tree.tables),
+        given.kept.sha256,
+        given.withheld.sha256,
+        given.node,
+        given.release,
+        table,
+    ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
 )
 """A table of the release."""

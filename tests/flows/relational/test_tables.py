@@ -176,6 +176,22 @@ def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: 
         verify_tables(load_tables_job(path, ("suppression.limit=0.6", "privacy.l.condition.icd.distinct=4")), made.folder)
 
 
+def test_the_fewest_rows_are_withheld_of_persons_who_would_be_left_out(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    """Who stays in a history of k has lost nothing else; with a visit goes what it found."""
+    path = hospital_job(tmp_path, source)
+    before, made = tables(path, ()), tables(path, ("suppression.rows=0.3",))
+    check_release(made, 4)
+    assert [one.levels for one in made.manifest.tables.values()] == [one.levels for one in before.manifest.tables.values()]
+    assert before.manifest.persons.released < made.manifest.persons.released
+    for table in ("visit", "condition"):
+        told = made.manifest.tables[table]
+        assert told.records == told.released + told.withheld + told.suppressed
+        assert told.withheld <= 0.3 * told.records
+    assert made.manifest.tables["visit"].withheld > 0
+    assert made.manifest.loss.gcp < before.manifest.loss.gcp
+    verify_tables(load_tables_job(path, ("suppression.rows=0.3",)), made.folder)
+
+
 def test_numbers_of_rows_alone_can_set_too_many_apart(tmp_path: Path, source: dict[str, pa.Table]) -> None:
     with pytest.raises(HistoryError, match="by their numbers of rows alone"):
         tables(hospital_job(tmp_path, source, privacy={"k": 60}, suppression={"limit": 0}), ())
