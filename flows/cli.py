@@ -205,8 +205,13 @@ def plan(
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
+    from schemas.relational.tables_job import is_of_tables
     from tasks.planning.plan import make_plan
 
+    if is_of_tables(job, settings or ()):
+        from flows.commands.tables import plan_of_tables
+
+        return plan_of_tables(job, settings or (), as_json=as_json, quick=quick)
     with _bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:

@@ -61,18 +61,34 @@ def _tables_flow(direct: bool) -> Iterator[Any]:
             yield lambda job, settings: tables(RunParameters.of(job, settings))
 
 
+def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:
+    """Tells what a run of several tables would do."""
+    from rich.console import Console
+
+    from flows.terminal.runs import progress_bars
+    from flows.terminal.tables import plan_lines
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.relational.plan import plan_tables
+
+    with progress_bars(Console(stderr=True)):
+        made = plan_tables(load_tables_job(job, settings), quick=quick)
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        Screen().print(plan_lines(made))
+
+
 def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
     """Verifies a release of several tables, and tells of it."""
     from flows.terminal.tables import verified_summary
     from schemas.relational.tables_job import load_tables_job
-    from tasks.relational.verified import verify_tables
+    from tasks.relational.verified import figures_of_tables, verify_tables
     from tasks.release.signatures import read_public_key
 
     loaded = load_tables_job(job, settings) if job else None
     verified = verify_tables(loaded, release, read_public_key(key) if key else None)
     if as_json:
-        counted = vars(verified.recount) if verified.recount else {}
-        print_json({"release": verified.manifest.release, "notes": verified.notes, "signed_by": verified.manifest.signed_by} | counted)
+        print_json(figures_of_tables(verified))
     else:
         Screen().print(verified_summary(verified))
 

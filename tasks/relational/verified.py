@@ -44,6 +44,12 @@ class VerifiedTables(NamedTuple):
     notes: tuple[str, ...]
 
 
+def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
+    """Returns what was counted, as JSON can say it."""
+    counted_there = vars(verified.recount) if verified.recount else {}
+    return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
+
+
 def is_release_of_tables(release: Path) -> bool:
     """Tells whether a folder holds a release of several tables, by its manifest."""
     try:
