@@ -109,3 +109,17 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
     if not as_json:
         where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
         Screen(highlight=False).print(where)
+
+
+def init_of_tables(folders: Sequence[Path], out: Path) -> None:
+    """Drafts a job of several tables, a folder each, and tells what was found."""
+    from schemas.errors.base import counted
+    from tasks.relational.draft import draft_tables, relations_of
+
+    drafted = draft_tables(folders, out)
+    screen = Screen(highlight=False)
+    for name, sentence in relations_of(drafted).items():
+        screen.print(f"{name}: {sentence}")
+    if drafted.ladders:
+        screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
+    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")
