@@ -6,11 +6,10 @@ from schemas.reading.given import GivenJob
 from schemas.relational.tables_job import load_tables_job
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.making.checks import TableSet, check_relations, check_types
-from tasks.relational.making.levels import search_levels
 from tasks.relational.making.linking import link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
-from tasks.relational.making.withholding import withhold_rows
+from tasks.relational.making.withholding import choose_levels
 from tasks.relational.making.writing import ReleasedTables, write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
@@ -40,8 +39,8 @@ def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publish
             check_relations(carried)
         with run.phase("phase 2: histories"):
             histories = align_rows(link_rows(carried))
-            outcome, kept = search_levels(histories)
+            outcome, kept, withheld = choose_levels(histories)
         with run.phase("phase 3: tables"):
-            released = ReleasedTables.of(histories, outcome.node, kept, withhold_rows(histories, outcome.node), release)
+            released = ReleasedTables.of(histories, outcome.node, kept, withheld, release)
             written = write_tables(released)
         return publish_tables(released, outcome, written)

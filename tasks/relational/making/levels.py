@@ -133,9 +133,9 @@ def lattice_of_tables(given: HistoryTables) -> Lattice:
     return lattice
 
 
-def _search(given: HistoryTables, _: None, path: Path) -> int:
+def _search(given: HistoryTables, most: int, path: Path) -> int:
     job, lattice, costs = given.job, lattice_of_tables(given), NodeCosts(given)
-    k, most = job.privacy.k, int(job.suppression.limit * given.persons)
+    k = job.privacy.k
     if given.persons < k:
         raise HistoryError.too_few(k, given.persons)
 
@@ -184,13 +184,18 @@ def _failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[
 
 def _settings(given: HistoryTables) -> list[object]:
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
-    return [promised, given.job.privacy.k, str(given.job.suppression.limit), given.job.objective, given.run.secret.keyed("profiles")]
+    return [promised, given.job.privacy.k, given.job.objective, given.run.secret.keyed("profiles")]
 
 
 LEVELS = FileStep(
-    "levels", make=_search, reads=lambda given, _: given.key_of(given.job.tree.tables), settings=_settings, phase="search", suffix=".json"
+    "levels",
+    make=_search,
+    reads=lambda given, most: [given.key_of(given.job.tree.tables), most],
+    settings=_settings,
+    phase="search",
+    suffix=".json",
 )
-"""The best node of all tables."""
+"""The best node of all tables at which no more than so many persons fail."""
 
 
 def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -212,13 +217,17 @@ KEPT = FileStep(
 """Which persons are published."""
 
 
-def search_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
+def search_levels(given: HistoryTables, most: int) -> tuple[TablesOutcome, Artifact]:
     """Finds the best node of all tables and who is published at it.
 
+    Args:
+        given: The tables.
+        most: Persons who may fail.
+
     Raises:
-        HistoryError: no node keeps the promise within the limit.
+        HistoryError: no node keeps the promise.
         SkaldError: whatever a step raises.
     """
-    made = one(given.run, LEVELS, given, None, "search levels of all tables")
+    made = one(given.run, LEVELS, given, most, "search levels of all tables")
     outcome = TablesOutcome.model_validate_json(given.store.path(made).read_text())
     return outcome, one(given.run, KEPT, given, outcome.node, "persons of the best node")

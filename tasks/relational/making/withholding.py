@@ -16,7 +16,7 @@ from core.relational.histories import joined
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
 from tasks.engine.steps import one
-from tasks.relational.making.levels import history_numbers, is_promised, person_profiles
+from tasks.relational.making.levels import TablesOutcome, history_numbers, is_promised, person_profiles, search_levels
 from tasks.relational.making.profiles import BranchNode, HistoryTables, flat_groups, lanes_below, profile_sums, seeds_of
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -103,10 +103,29 @@ WITHHELD = FileStep(
 """Rows that are withheld, and persons who are saved by it."""
 
 
-def withhold_rows(given: HistoryTables, node: Node) -> Artifact:
-    """Withholds the fewest rows that bring persons who fail into a history of k.
+TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
+"""Which parts of the share of rows are tried as further persons who may fail before rows are withheld."""
+
+
+def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact, Artifact]:
+    """Chooses levels, and withholds the fewest rows that bring persons who fail there into a history of k.
+
+    The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
+    be; if too many of them are left out then, levels are chosen at which fewer fail.
+
+    Returns:
+        What the search found, who is published as they are, and rows withheld with those who are published without them.
 
     Raises:
+        HistoryError: no node keeps the promise within the limits.
         SkaldError: whatever a step raises.
     """
-    return one(given.run, WITHHELD, given, node, "rows to withhold")
+    share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
+    for part in TRIES if share else (0.0,):
+        outcome, kept = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
+        withheld = one(given.run, WITHHELD, given, outcome.node, "rows to withhold")
+        table = pq.read_table(given.store.path(withheld), columns=["table"])["table"].to_pylist()
+        if outcome.failing - table.count(given.job.tree.unit) <= most:
+            return outcome, kept, withheld
+    msg = "levels at which no more persons fail than may be left out leave out no more"
+    raise AssertionError(msg)

@@ -181,7 +181,6 @@ def test_the_fewest_rows_are_withheld_of_persons_who_would_be_left_out(tmp_path:
     path = hospital_job(tmp_path, source)
     before, made = tables(path, ()), tables(path, ("suppression.rows=0.3",))
     check_release(made, 4)
-    assert [one.levels for one in made.manifest.tables.values()] == [one.levels for one in before.manifest.tables.values()]
     assert before.manifest.persons.released < made.manifest.persons.released
     for table in ("visit", "condition"):
         told = made.manifest.tables[table]
