@@ -83,6 +83,23 @@ class HistoryError(PrivacyError):
         )
 
     @classmethod
+    def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
+        """Even at the coarsest levels too many persons have a choice of rows that few share."""
+        return cls(
+            f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} of "
+            f"each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
+            "raise suppression.limit or lower privacy.k; nothing was published."
+        )
+
+    @classmethod
+    def too_many_choices(cls, choices: int, needed: int) -> HistoryError:
+        """There are more choices of rows than the memory holds."""
+        return cls(
+            f"There are {choices:,} choices of rows to count, which take about {needed // 1_000_000 + 1:,} MB. Bound the rows of a person "
+            "(rows: {most: n}), ask for fewer known rows, or raise memory; nothing was published."
+        )
+
+    @classmethod
     def nobody_left(cls, persons: int) -> HistoryError:
         """The best node leaves everybody out."""
         return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")

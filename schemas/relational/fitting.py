@@ -45,6 +45,8 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
         faults.append("tables: no table has a quasi-identifier, so that nothing could be generalised; give one that role")
     withholds = _mapping(job.get("suppression")).get("rows") not in (None, 0, 0.0)
     promised = [kind for kind in ("l", "t") if _mapping(_mapping(job.get("privacy")).get(kind))]
+    if withholds and isinstance(_mapping(job.get("privacy")).get("knows"), Mapping):
+        faults.append("suppression.rows: rows are not withheld yet where an intruder knows few rows (privacy.knows); leave one of them out")
     if withholds and promised:
         faults.append(f"suppression.rows: rows are not withheld yet where privacy.{promised[0]} promises something; leave one of them out")
     return faults + _privacy_faults(_mapping(job.get("privacy")), tables)
@@ -101,8 +103,10 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
 
 def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
     faults = []
-    if isinstance(privacy.get("knows"), Mapping):
-        faults.append("privacy.knows: jobs of several tables keep k against whoever knows all rows so far; write knows: all")
+    if isinstance(privacy.get("knows"), Mapping) and (_mapping(privacy.get("l")) or _mapping(privacy.get("t"))):
+        faults.append("privacy.knows: l and t are of persons with one history, whom knows: {rows: m} does not make; leave one of them out")
+    if isinstance(privacy.get("knows"), Mapping) and len(tables) == 1:
+        faults.append("privacy.knows: there is no table below the unit of which rows could be known; leave it out")
     for kind in ("l", "t"):
         for name, columns in _mapping(privacy.get(kind)).items():
             if name not in tables:

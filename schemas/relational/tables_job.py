@@ -76,17 +76,29 @@ class TableSpec(StrictModel):
         return {table: column_list(columns) for columns, table in self.references.items()}
 
 
+class KnownRows(StrictModel):
+    """An intruder who knows few rows of a person, and not how many there are."""
+
+    rows: Annotated[int, Field(ge=1, le=4)]
+    """At most so many rows of each table right below the unit, whole, with everything beneath them."""
+
+
 class TablesPrivacy(StrictModel):
     """What every history of the release must keep."""
 
     k: Annotated[int, Field(ge=1)]
     """Persons who share each history, at least."""
-    knows: Literal["all"] = "all"
-    """What an intruder knows of a person: all rows."""
+    knows: Literal["all"] | KnownRows = "all"
+    """What an intruder knows of a person: all rows, or ``{rows: m}``, at most so many of each table right below the unit."""
     l: dict[str, dict[str, Diversity]] = Field(default_factory=dict)  # noqa: E741 - the model's own name
     """l-diversity by table and sensitive column."""
     t: dict[str, dict[str, Closeness]] = Field(default_factory=dict)
     """t-closeness by table and sensitive column."""
+
+    @property
+    def known_rows(self) -> int | None:
+        """How many rows of each table an intruder knows; None where it is all."""
+        return self.knows.rows if isinstance(self.knows, KnownRows) else None
 
 
 class TablesSuppression(StrictModel):

@@ -168,7 +168,8 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
 
 def _promised(job: TablesJob) -> dict[str, Any]:
     """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
-    promised: dict[str, Any] = {"k": job.privacy.k, "knows": job.privacy.knows}
+    known = job.privacy.known_rows
+    promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
     for table in job.tables:
         for section, columns in table_job(job, table).privacy.summary().items():
             if section != "k":

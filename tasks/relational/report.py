@@ -16,7 +16,7 @@ STYLE = (
     "th:first-child,td:first-child{text-align:left}"
 )
 LIMITS = (
-    "k is of whole histories: whoever knows all rows of a person finds at least k persons with them.",
+    "k is against whoever knows no more rows than is said: in insensitive and sensitive columns a person may be found all the same.",
     "It is no differential privacy. Sensitive and untreated columns are no part of a history; l and t are of those that the job names.",
     "Pseudonyms are new in every release, so that keys join no two releases; releases of the same persons were not compared otherwise.",
 )
@@ -34,10 +34,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
     sentences = [
         f"{counted(persons.released, 'person')} of {persons.source:,} are published in {counted(len(manifest.tables), 'table')}; "
         f"{left_out:,} are left out with all their rows.",
-        f"Every history is shared by at least {manifest.privacy['k']:,} persons: there are {manifest.histories:,} different ones, and the "
-        f"one that fewest share is of {manifest.min_class:,}.",
-        f"The joined tables were recounted from the written files. A person who is known by all rows is found with a chance of at most 1 "
-        f"in {manifest.min_class:,}.",
+        *_promise_sentences(manifest),
         f"The levels are the best of {counted(manifest.search.get('nodes', 0), 'node')}: {manifest.optimal}.",
     ]
     sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
@@ -54,6 +51,24 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
     }
+
+
+def _promise_sentences(manifest: TablesManifest) -> list[str]:
+    k, knows = manifest.privacy["k"], manifest.privacy.get("knows")
+    if isinstance(knows, dict):
+        rows = counted(int(knows["rows"]), "row")
+        return [
+            f"Every choice of at most {rows} of each table right below the persons is of at least {k:,} persons with the same labels; "
+            f"the one that fewest share is of {manifest.min_class:,}. Every choice was counted.",
+            f"The joined tables were recounted from the written files. Whoever knows at most {rows} of a person, and not how many there "
+            f"are, finds the person with a chance of at most 1 in {manifest.min_class:,}; whoever knows all rows may find the person.",
+        ]
+    return [
+        f"Every history is shared by at least {k:,} persons: there are {manifest.histories:,} different ones, and the one that fewest "
+        f"share is of {manifest.min_class:,}.",
+        f"The joined tables were recounted from the written files. A person who is known by all rows is found with a chance of at most "
+        f"1 in {manifest.min_class:,}.",
+    ]
 
 
 def _rows_sentence(name: str, table: ReleasedTable) -> str:

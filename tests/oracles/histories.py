@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -41,6 +42,18 @@ def hospital_histories(
         )
         for person in persons
     }
+
+
+def rare_choices(of_unit: Mapping[Any, Any], rows: Mapping[Any, Sequence[Sequence[Any]]], most: int, k: int) -> set[Any]:
+    """Returns the persons who have a choice of at most ``most`` rows of each table that fewer than k persons of one label share."""
+    persons: dict[Any, set[Any]] = {}
+    for person, label in of_unit.items():
+        tables = [
+            {tuple(sorted(chosen, key=repr)) for many in range(most + 1) for chosen in combinations(table, many)} for table in rows[person]
+        ]
+        for choice in product(*tables):
+            persons.setdefault((label, choice), set()).add(person)
+    return {person for shared in persons.values() if len(shared) < k for person in shared}
 
 
 def failing(histories: Mapping[Any, Any], k: int) -> set[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -23,6 +23,7 @@ from core.recount.relational.history_counts import (
     same_keys_sql,
     unit_owners_sql,
 )
+from core.recount.relational.known_rows import choices_sql, items_sql
 from schemas.errors.base import VerificationError, counted
 from schemas.job.columns import REST
 from schemas.job.job import Job
@@ -104,14 +105,17 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
         most_rows, wrong = _joined(written, connection, tables)
         found = _counted(written, connection, tables)
         wrong += value_faults(written.job, written.originals, connection, tables)
+        if job.privacy.known_rows is not None:
+            found, strange = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
+            wrong += strange
     faults += wrong
-    if found.failing or found.smallest < job.privacy.k:
+    if job.privacy.known_rows is None and (found.failing or found.smallest < job.privacy.k):
         faults.append(
             f"{counted(found.failing, 'person')} have a history that fewer than {job.privacy.k:,} share, the smallest {found.smallest:,}"
         )
     if faults:
         raise VerificationError(what, faults)
-    return TablesRecount(found.persons, found.histories, found.smallest, found.failing, found.records, most_rows, penalties)
+    return replace(found, most_rows=most_rows, penalties=penalties)
 
 
 def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
@@ -123,6 +127,19 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
     [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
     records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}
     return TablesRecount(int(persons), int(histories), int(smallest), int(failing), records)
+
+
+def _by_known_rows(
+    job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
+) -> tuple[TablesRecount, list[str]]:
+    """Counts every choice of at most so many rows; returns what was counted with the persons of the one that fewest share, and faults."""
+    unit = tables[job.tree.unit]
+    children = [table for table in tables.values() if unit.name in table.references]
+    if children:
+        connection.execute(items_sql(unit, children))
+    [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": job.privacy.k}).fetchall()
+    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {job.privacy.k:,} persons"] if rare else []
+    return replace(found, smallest=int(least)), faults
 
 
 def _joined(

@@ -15,14 +15,15 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.node import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import Profile, class_of_each, failing_persons, joined
+from core.relational.histories import class_of_each, failing_persons, joined
 from core.relational.kernels import NOWHERE, cost_of_lost
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from schemas.job.digest import privacy_content
 from tasks.engine.steps import one
-from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, read_profile
+from tasks.relational.making.known_rows import kept_by_known_rows
+from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, person_profiles, read_profile
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -34,8 +35,6 @@ class TablesOutcome(BaseModel):
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
         failing: Persons who are left out.
-        histories: Different ones of the others.
-        smallest: Persons who share the one that fewest share.
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
         evaluated: See ``loss``.
         nodes: See ``loss``.
@@ -45,8 +44,6 @@ class TablesOutcome(BaseModel):
 
     node: Node
     failing: int
-    histories: int
-    smallest: int
     loss: float
     evaluated: int
     nodes: int
@@ -99,19 +96,6 @@ class NodeCosts:
         return total
 
 
-def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Returns the groups of each quasi-identifier of the unit at a node."""
-    unit = given.job.tree.unit
-    numbers = given.numbers(unit)
-    parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
-    for position in given.axes_of([unit]):
-        axis = given.axes[position]
-        hierarchy = given.hierarchy(axis)
-        groups = hierarchy.groups[node[position]]
-        parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
-    return parts
-
-
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
     """Returns the number of each person's history at a node, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
@@ -141,7 +125,14 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
     promises = promises_of_tables(given)
 
+    def look_at_choices(node: Node, known: int) -> NodeCost:
+        lost = ~kept_by_known_rows(given, node, known)
+        failing = int(lost.sum())
+        return NodeCost(failing, failing, costs.loss(node, lost) if failing <= most else np.inf)
+
     def look(node: Node) -> NodeCost:
+        if job.privacy.known_rows is not None:
+            return look_at_choices(node, job.privacy.known_rows)
         numbers = history_numbers(given, node)
         failing = failing_persons(numbers, k)
         if failing > most:
@@ -156,16 +147,15 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
     parts = [given.axes_of(job.tree.within(branch)) for branch in job.tree.branches]
     found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
     if found is None:
+        if job.privacy.known_rows is not None:
+            raise HistoryError.choices_fail(k, job.privacy.known_rows, most)
         coarsest = failing_persons(history_numbers(given, lattice.top), k)
         raise HistoryError.top_fails(k, coarsest, given.persons, most) if coarsest > most else HistoryError.values_fail(most)
-    classes, sizes = class_of_each(history_numbers(given, found.node))
-    if not (kept := sizes[~_failing_classes(k, promises, classes, sizes)]).size:
+    if found.cost.suppressed == given.persons:
         raise HistoryError.nobody_left(given.persons)
     outcome = TablesOutcome(
         node=found.node,
         failing=found.cost.suppressed,
-        histories=len(kept),
-        smallest=int(kept.min()),
         loss=found.cost.loss,
         evaluated=found.evaluated,
         nodes=found.nodes,
@@ -184,7 +174,7 @@ def _failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[
 
 def _settings(given: HistoryTables) -> list[object]:
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
-    return [promised, given.job.privacy.k, given.job.objective, given.run.secret.keyed("profiles")]
+    return [promised, given.job.privacy.k, given.job.privacy.known_rows, given.job.objective, given.run.secret.keyed("profiles")]
 
 
 LEVELS = FileStep(
@@ -205,7 +195,8 @@ def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np
 
 
 def _keep(given: HistoryTables, node: Node, path: Path) -> int:
-    kept = is_promised(given, history_numbers(given, node))
+    known = given.job.privacy.known_rows
+    kept = is_promised(given, history_numbers(given, node)) if known is None else kept_by_known_rows(given, node, known)
     with path.open("wb") as file:
         np.save(file, kept)
     return int(kept.sum())

@@ -155,6 +155,24 @@ def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
+def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
+    """Returns the groups of each quasi-identifier of the unit at a node."""
+    unit = given.job.tree.unit
+    numbers = given.numbers(unit)
+    parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
+    for position in given.axes_of([unit]):
+        axis = given.axes[position]
+        hierarchy = given.hierarchy(axis)
+        groups = hierarchy.groups[node[position]]
+        parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
+    return parts
+
+
+def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
+    """Returns the levels of one branch at a node of all tables."""
+    return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.within(branch)))
+
+
 def align_rows(linking: Linking) -> HistoryTables:
     """Writes the rows of all tables as numbers, and loads hierarchies.
 

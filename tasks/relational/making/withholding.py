@@ -16,18 +16,18 @@ from core.relational.histories import joined
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
 from tasks.engine.steps import one
-from tasks.relational.making.levels import TablesOutcome, history_numbers, is_promised, person_profiles, search_levels
-from tasks.relational.making.profiles import BranchNode, HistoryTables, flat_groups, lanes_below, profile_sums, seeds_of
+from tasks.relational.making.levels import TablesOutcome, history_numbers, is_promised, search_levels
+from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
 
 def _withhold(given: HistoryTables, node: Node, path: Path) -> int:
     """Writes the rows that are withheld, ``table`` and ``row``, and with the unit's name the persons who are saved by it."""
-    kept = is_promised(given, history_numbers(given, node))
-    persons = np.flatnonzero(~kept)
     names, rows = list[str](), list[NDArray[np.int64]]()
-    if given.job.suppression.rows and len(persons):
+    kept = is_promised(given, history_numbers(given, node)) if given.job.suppression.rows else np.ones(given.persons, np.bool_)
+    persons = np.flatnonzero(~kept)
+    if len(persons):
         where, failing = _failing_rows(given, node, kept)
         of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
         histories = of_unit[persons]
@@ -87,11 +87,6 @@ def _histories_of_all(given: HistoryTables, node: Node, of_unit: NDArray[np.uint
     for branch in given.job.tree.branches:
         total += profile_sums(given, branch_node(given, node, branch))
     return total
-
-
-def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
-    """Returns the levels of one branch at a node of all tables."""
-    return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.within(branch)))
 
 
 WITHHELD = FileStep(

@@ -18,7 +18,7 @@ from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables
 from tasks.relational.verified import is_release_of_tables, verify_tables
 from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
-from tests.oracles.histories import failing, hospital_histories
+from tests.oracles.histories import children, failing, hospital_histories, rare_choices
 
 AS_IT_IS = {table: {name: (lambda value: value) for name in names} for table, names in QIDS.items()}
 
@@ -38,6 +38,9 @@ def check_release(made: PublishedTables, k: int) -> dict[str, list[dict[str, Any
     assert {row["visit_id"] for row in rows["condition"]} <= {*visits, None}
     shared = Counter(hospital_histories(rows["person"], rows["visit"], rows["condition"], AS_IT_IS).values())
     assert min(shared.values()) >= k
+    # Whoever joins fewer of the tables sees coarser histories.
+    for some in ((rows["visit"], []), ([], rows["condition"])):
+        assert min(Counter(hospital_histories(rows["person"], *some, AS_IT_IS).values()).values()) >= k
     assert (made.manifest.histories, made.manifest.min_class) == (len(shared), min(shared.values()))
     assert made.manifest.persons.released == len(persons) == len(rows["person"])
     return rows
@@ -189,6 +192,31 @@ def test_the_fewest_rows_are_withheld_of_persons_who_would_be_left_out(tmp_path:
     assert made.manifest.tables["visit"].withheld > 0
     assert made.manifest.loss.gcp < before.manifest.loss.gcp
     verify_tables(load_tables_job(path, ("suppression.rows=0.3",)), made.folder)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("known", [1, 2])
+def test_every_choice_of_few_rows_is_that_of_k_persons(tmp_path: Path, source: dict[str, pa.Table], known: int) -> None:
+    path = hospital_job(tmp_path, source, privacy={"k": 5, "knows": {"rows": known}})
+    made = tables(path, ())
+    rows = read_release(made.folder)
+    visits, conditions = children(rows["visit"], "person_id"), children(rows["condition"], "visit_id")
+    lone = children([row for row in rows["condition"] if row["visit_id"] is None], "person_id")
+
+    def told(visit: dict[str, Any]) -> Any:
+        return visit["ward"], tuple(sorted(row["chronic"] for row in conditions.get(visit["visit_id"], [])))
+
+    of_unit = {row["person_id"]: row["age"] for row in rows["person"]}
+    of_rows = {
+        person: [[told(visit) for visit in visits.get(person, [])], [row["chronic"] for row in lone.get(person, [])]] for person in of_unit
+    }
+    assert not rare_choices(of_unit, of_rows, known, 5)
+    assert made.manifest.min_class >= 5
+    assert made.manifest.privacy == {"k": 5, "knows": {"rows": known}}
+    assert made.manifest.persons.released >= tables(path, ("privacy.knows=all",)).manifest.persons.released * 0.7
+    verify_tables(load_tables_job(path), made.folder)
+    with pytest.raises(VerificationError, match="rows are of fewer than 30 persons"):
+        verify_tables(load_tables_job(path, ("privacy.k=30",)), made.folder)
 
 
 def test_numbers_of_rows_alone_can_set_too_many_apart(tmp_path: Path, source: dict[str, pa.Table]) -> None:
