@@ -86,8 +86,8 @@ class HistoryError(PrivacyError):
     def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
         """Even at the coarsest levels too many persons have a choice of rows that few share."""
         return cls(
-            f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} of "
-            f"each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
+            f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} "
+            f"of each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
             "raise suppression.limit or lower privacy.k; nothing was published."
         )
 
