@@ -34,14 +34,13 @@ def number_profiles(sums: Lanes) -> Profile:
         sums: Shape (persons, 2).
     """
     first, second = sums[:, 0], sums[:, 1]
-    order = np.argsort(first, kind="stable")
-    new = np.ones(len(order), np.bool_)
-    new[1:] = first[order][1:] != first[order][:-1]
-    if (split := ~new[1:] & (second[order][1:] != second[order][:-1])).any():
+    # In which order equal ones come does not matter, and an order that is not stable costs half.
+    order = np.argsort(first)
+    new = _begins(first[order])
+    if (~new & _begins(second[order])).any():
         # Half a digest in common, and not the other half: the sort must look at both.
         order = np.lexsort((second, first))
-        new[1:] = (first[order][1:] != first[order][:-1]) | (second[order][1:] != second[order][:-1])
-        del split
+        new = _begins(first[order]) | _begins(second[order])
     numbers = np.empty(len(order), np.uint32)
     numbers[order] = (np.cumsum(new) - 1).astype(np.uint32)
     return Profile(numbers, max(int(new.sum()), 1))
@@ -72,10 +71,19 @@ def failing_persons(numbers: NDArray[np.uint64], k: int) -> int:
 
 def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the class of each person, shape (persons,), and how many persons each class has, shape (classes,)."""
-    _, classes, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
-    return classes.astype(np.int64), sizes.astype(np.int64)
+    order = np.argsort(numbers)
+    new = _begins(numbers[order])
+    classes = np.empty(len(order), np.int64)
+    classes[order] = np.cumsum(new) - 1
+    return classes, np.diff(np.append(np.flatnonzero(new), len(order)))
 
 
 def _sizes(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(ordered), 1), np.bool_), ordered[1:] != ordered[:-1]]))
-    return np.diff(np.append(starts, len(ordered)))
+    return np.diff(np.append(np.flatnonzero(_begins(ordered)), len(ordered)))
+
+
+def _begins(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Returns where a run of equal numbers begins, shape (n,)."""
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return new
