@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.relational.known_rows import kept_persons, number_of_choices
-from tests.oracles.histories import rare_choices
+from tests.oracles.relational.histories import rare_choices
 
 KINDS = np.array([[3, 5], [1_000_003, 7], [11, 1_000_033]], np.uint64)
 UNITS = np.array([[1 << 40, 1 << 41], [1 << 42, 1 << 43]], np.uint64)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from tests.jobs import bin_of, star
-from tests.oracles.histories import Label
+from tests.oracles.relational.histories import Label
 
 WARDS = {"a": "inner", "b": "inner", "c": "outer"}
 JOB: dict[str, Any] = {

@@ -18,7 +18,7 @@ from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables
 from tasks.relational.verified import is_release_of_tables, verify_tables
 from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
-from tests.oracles.histories import children, failing, hospital_histories, rare_choices
+from tests.oracles.relational.histories import children, failing, hospital_histories, rare_choices
 
 AS_IT_IS = {table: {name: (lambda value: value) for name in names} for table, names in QIDS.items()}
 
