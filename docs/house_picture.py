@@ -41,7 +41,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "composition": (6, 1),
             "publication": (7, 3),
             "mondrian": (8, 1),
-            "relational": (9, 4),
+            "relational": (10, 0),
             "verification": (6, 4),
             "planning": (9, 0),
             "utility": (9, 3),

@@ -217,7 +217,7 @@ def whole_one(value: object) -> object:
         PydanticCustomError: anything but the integer 1.
     """
     if type(value) is int and value == 2:
-        raise fault("is 2, a job of several tables, which this command does not take yet; run, plan, verify and report do")
+        raise fault("must be 1 here; 2 is a job of several tables, which this command does not take yet; run, plan, verify and report do")
     if type(value) is not int or value != 1:
         raise fault("must be 1, the only version of the job format so far")
     return value
