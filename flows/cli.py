@@ -134,6 +134,8 @@ def run(
     if is_of_tables(job, settings or ()):
         from flows.commands.tables import run_tables
 
+        if replay is not None or scheduler is not None:
+            raise typer.BadParameter("jobs of several tables take neither --replay nor --scheduler yet")
         return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner)
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
@@ -224,9 +226,12 @@ def plan(
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
+    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.tables_job import is_of_tables, load_tables_job
     from tasks.engine.runs import remove_artifacts
 
-    loaded = load_job(job, settings or ())
+    of_tables = is_of_tables(job, settings or ())
+    loaded = unit_job(load_tables_job(job, settings or ())) if of_tables else load_job(job, settings or ())
     freed, left, at_work = remove_artifacts(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:

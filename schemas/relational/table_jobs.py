@@ -40,6 +40,11 @@ def table_job(job: TablesJob, name: str) -> Job:
     return made
 
 
+def unit_job(job: TablesJob) -> Job:
+    """Returns the job of the unit's table, whose work folder is that of all."""
+    return table_job(job, job.tree.unit)
+
+
 def tables_digest(job: TablesJob) -> str:
     """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included.
 

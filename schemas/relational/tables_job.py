@@ -19,15 +19,13 @@ from schemas.privacy.kinds import Closeness, Diversity
 from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault
+from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault
 from schemas.reading.names import job_name
 from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.regular_files import read_text
 from schemas.reading.yaml_reading import parse
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
-
-VERSION = 2
 
 
 def key_columns(value: object) -> object:
@@ -201,7 +199,7 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
     if not isinstance(data, dict):
         return False
     apply_overrides(data, overrides)
-    return type(data.get("version")) is int and data["version"] == VERSION
+    return type(data.get("version")) is int and data["version"] == TABLES_VERSION
 
 
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
