@@ -26,7 +26,7 @@ class Maker(Protocol):
 
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    {"hospital": make_hospital, "medical": make_medical, "poker": make_poker, "visits": make_visits}
+    {"medical": make_medical, "poker": make_poker, "visits": make_visits, "hospital": make_hospital}
 )
 
 
