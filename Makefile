@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Every process of a test would compile all modules anew where the environment forbids to keep them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test slow check docs format clean
+.PHONY: demo test ci slow check docs format clean
 
 # What is installed, and in which versions, is said by pyproject.toml and constraints.txt. uv takes seconds where pip takes minutes.
 PINNED := --constraint constraints.txt
@@ -29,19 +29,21 @@ $(VENV)/running: pyproject.toml constraints.txt
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "Installing what SKALD and its tests need into $(VENV): about two gigabytes from the package index."
 	$(call install,'.[dev]')
-	@# Tests measure the memory of runs, in which nothing must be compiled.
-	$(BIN)/python -m flows.compilation
 	@touch $(VENV)/running $@
 
 demo: $(VENV)/running
 	@echo "Running it: a million synthetic patients, made, anonymised, verified and published."
 	$(BIN)/python -m flows.demo
 
+# Three circles of tests: those that take seconds together, what every change runs besides, and everything with laws tried thoroughly.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not ci"
+
+ci: $(VENV)/installed
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(ci or promise) and not (slow and not promise)"
 
 slow: $(VENV)/installed
-	SKALD_LAWS=thoroughly $(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow or hypothesis"
+	SKALD_LAWS=thoroughly $(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow or ci or hypothesis"
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -31,12 +31,19 @@ from flows.commands.verify import verify
 from flows.loading import all_loaded, ended_at_once, load_less
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
+from schemas.errors.runners import RunnerName
 from schemas.errors.storage import ServerError
-from tasks.engine.runners import RunnerName, choose_runner
 
 INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+# Help without Rich's boxes: to load what draws them takes longer than all else that help needs.
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
+)
 JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
@@ -142,6 +149,7 @@ def run(
     loaded = load_job(job, settings or ())
     from schemas.reading.given import scratch_job
     from tasks.engine.flows import without_prefect
+    from tasks.engine.runners import choose_runner
     from tasks.lineage.events import are_asked_for
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
@@ -158,7 +166,7 @@ def run(
         manifest = published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.method.name) as flow, _bars():
+        with _flow(direct, loaded.method.name) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.printed_release import tell_of
@@ -190,10 +198,10 @@ def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
 
 
 @contextmanager
-def _bars() -> Iterator[None]:
+def _bars(method: str | None = None) -> Iterator[None]:
     from flows.terminal.runs import progress_bars
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars(Console(stderr=True), method):
         yield
 
 

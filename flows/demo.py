@@ -3,6 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 
 from data.medical import make_medical
 from data.tables import JOBS
@@ -26,13 +27,37 @@ def make_patients(folder: Path, rows: int) -> Path:
 
 
 def demo() -> None:
-    """Makes the data and runs ``skald run`` on it."""
+    """Make the data, run ``skald run`` on it, and print what to type next.
+
+    Raises:
+        SystemExit: with the exit code of the run.
+    """
     console = Screen(highlight=False)
     console.print(f"Making {ROWS:,} synthetic patients in {FOLDER / 'medical'} …")
     job = make_patients(FOLDER, ROWS)
     console.print(f"skald run {job}\n")
     sys.argv = ["skald", "run", str(job), *sys.argv[1:]]
-    main()
+    try:
+        main()
+    except SystemExit as end:
+        if not end.code:
+            console.print("\n".join(next_commands(job)))
+        raise
+
+
+def next_commands(job: Path) -> list[str]:
+    """Return what to type next: count the release again, draft a job of one's own data, run it."""
+    releases = job.parent / "releases" / "medical"
+    release = releases / (releases / "CURRENT").read_text(encoding="utf-8").strip()
+    folder = Path(sys.executable).parent
+    skald = quote(str((folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder) / "skald"))
+    commands = {
+        f"{skald} verify {release} --job {job}": "counts the classes of the written files again",
+        f"{skald} init your.csv --out job.yaml": "drafts a job for data of your own, with a reason for each column",
+        f"{skald} run job.yaml": "publishes a verified release of them",
+    }
+    width = max(map(len, commands))
+    return ["\nNext:", *(f"  {command:<{width}}  # {words}" for command, words in commands.items())]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from types import ModuleType
 UNUSED = ("pandas", "hypothesis")
 """Packages that Arrow, DuckDB and Pandera load wherever they are installed, and that no command makes use of."""
 
+FOR_LEARNERS = "scipy"
+"""A package that numba loads with some compiled loops for its linear algebra. Only the learners of ``skald utility`` make use of it."""
+
 USUAL = gc.get_threshold()
 WHILE_LOADING = 1_000_000
 """Objects, most of them small, that may be made before the garbage collector looks through them."""
@@ -22,13 +25,16 @@ WHILE_LOADING = 1_000_000
 class _NotInstalled(MetaPathFinder):
     """Finds that a package is not installed, though it may be."""
 
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
     def find_spec(self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> ModuleSpec | None:
         """Returns None, for others to look, or raises what an import of a missing package raises.
 
         Raises:
             ModuleNotFoundError: it is one of those.
         """
-        if fullname in UNUSED:
+        if fullname in self._names:
             msg = f"No module named '{fullname}'"
             raise ModuleNotFoundError(msg, name=fullname)
         return None
@@ -36,7 +42,7 @@ class _NotInstalled(MetaPathFinder):
 
 def load_less() -> None:
     """Lets this process do without packages that its libraries would load and nothing here uses, and without threads that only wait."""
-    sys.meta_path.insert(0, _NotInstalled())
+    sys.meta_path.insert(0, _NotInstalled(*UNUSED, *(() if "utility" in sys.argv[1:] else (FOR_LEARNERS,))))
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Pydantic asks every installed distribution for plugins, of which nothing here makes use.

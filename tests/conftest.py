@@ -58,7 +58,7 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that are slow in one mode only, and of long tables of cases all but a few."""
+    """Marks the tests that are slow in one mode only, and of long tables of cases all but a few: as slow, or as the mark says."""
     tables: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow_under_prefect") and "prefect" in item.callspec.params.values():
@@ -66,12 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("few"):
             tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in tables.values():
-        few = cases[0].get_closest_marker("few").args[0]
+        few, others = (*cases[0].get_closest_marker("few").args, "slow")[:2]
         # Spread over the table, because neighbours are alike.
         quick = {place * len(cases) // few for place in range(few)}
         for place, item in enumerate(cases):
             if place not in quick:
-                item.add_marker("slow")
+                item.add_marker(others)
 
 
 @pytest.fixture(params=MODES)

@@ -32,6 +32,7 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     assert not [name for name, place in places.items() if not (place.with_suffix(".py").is_file() or (place / "__main__.py").is_file())]
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_room_stands_right_of_those_it_uses_and_no_arrow_crosses_one(floor: str) -> None:
     places = FLOORS[floor][1]
@@ -44,6 +45,7 @@ def test_every_room_stands_right_of_those_it_uses_and_no_arrow_crosses_one(floor
         assert not [column for column in range(left + 1, right) if (column, row) in taken], f"{room} to {used}"
 
 
+@pytest.mark.ci
 def test_the_picture_is_that_of_the_house() -> None:
     assert PICTURE.read_text("utf-8") == house().alone(), "draw it again: python -m docs.house_picture"
 

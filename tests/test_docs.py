@@ -133,6 +133,7 @@ def test_the_schema_for_editors_takes_jobs_and_refuses_what_is_none(direct: Comm
     assert not check.is_valid({})
 
 
+@pytest.mark.ci
 def test_the_tutorial_typed_word_for_word_prints_what_it_shows(tmp_path: Path) -> None:
     skald, ran = CommandLine("direct", tmp_path), 0
     for language, options, text in BLOCK.findall((DOCS / "tutorial.md").read_text("utf-8")):

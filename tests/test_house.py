@@ -108,6 +108,7 @@ def test_a_file_says_what_it_holds() -> None:
     assert not [name for name in NAMES if name.split(".")[-1] in NO_NAMES]
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     found: dict[str, list[str]] = defaultdict(list)
@@ -119,6 +120,7 @@ def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     assert not {function: modules for function, modules in found.items() if len(modules) > 1}
 
 
+@pytest.mark.ci
 def test_all_errors_live_in_one_room() -> None:
     """Whatever is an exception by its base is defined in ``schemas/errors``."""
     strange = []
@@ -130,6 +132,7 @@ def test_all_errors_live_in_one_room() -> None:
     assert not strange
 
 
+@pytest.mark.ci
 def test_a_public_function_says_what_it_raises() -> None:
     """Also what it lets through, where a reader can act on it: in flows and in what Python calls.
 

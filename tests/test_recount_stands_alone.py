@@ -112,6 +112,7 @@ def floor(modules_of: set[str], name: str) -> set[str]:
     return {module for module in modules_of if module.startswith(f"{name}.") and modules()[module].stat().st_size}
 
 
+@pytest.mark.ci
 def test_no_module_of_core_serves_both_sides() -> None:
     assert len(floor(judged(), "core")) > 5
     assert len(floor(written(), "core")) > 30

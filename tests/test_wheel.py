@@ -18,7 +18,7 @@ from tests.jobs import digests, people_job
 from tests.patience import SECONDS
 from tests.places import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.promise]
 FLOORS = ("core", "schemas", "tasks", "flows", "data")
 EVERY_MODULE = """
 import importlib, pkgutil, sys

@@ -20,6 +20,8 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
+from core.columns.first_use import tell_of_compiling
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent
 SETTINGS: Any = config
@@ -35,7 +37,10 @@ class _Kept(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)
         load: Any = self._load_overload
-        return load(sig, target_context)
+        kept = load(sig, target_context)
+        if kept is None:
+            tell_of_compiling()
+        return kept
 
 
 KEPT: Any = _Kept

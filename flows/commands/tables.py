@@ -10,8 +10,8 @@ from typing import Any
 
 from flows.loading import all_loaded
 from flows.terminal.screen import Screen, print_json
+from schemas.errors.runners import RunnerName
 from schemas.reading.given import GivenJob
-from tasks.engine.runners import RunnerName, choose_runner
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -20,6 +20,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     """Anonymises, verifies and publishes a job of several tables, and tells of it."""
     from schemas.relational.tables_job import load_tables_job
     from tasks.engine.flows import without_prefect
+    from tasks.engine.runners import choose_runner
 
     load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)

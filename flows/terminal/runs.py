@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from core.columns.first_use import told_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
@@ -33,14 +34,28 @@ from tasks.verification.newer import newer_words
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
 
 
+SECONDS_OF_COMPILING = {"skald": 5, "mondrian": 15, "kmember": 30, "rayden": 8, "canon": 8, "mondrian_cof": 10, "clustering": 10}
+"""About how long a first run of a method compiles on one core. Most of it is done once for all methods of single records."""
+
+
 @contextmanager
-def progress_bars(console: Console) -> Iterator[None]:
-    """Shows a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile."""
+def progress_bars(console: Console, method: str | None = None) -> Iterator[None]:
+    """Shows a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile.
+
+    Args:
+        console: Where to.
+        method: The method that runs, if the command knows it: a first run of it says for how long it compiles.
+    """
 
     def note(sentence: str) -> None:
         console.print(Text(f"Note: {printable(sentence, lines=False)}"), soft_wrap=True)
 
-    with hearing(note):
+    def compiling() -> None:
+        seconds = SECONDS_OF_COMPILING.get(method or "")
+        whose = f"the loops of method {method}" if method else "loops"
+        console.print(f"Compiling {whose}, once" + (f": about {seconds} s." if seconds else "."), soft_wrap=True, highlight=False)
+
+    with hearing(note), told_once_compiling(compiling):
         if not console.is_terminal:
             yield
             return

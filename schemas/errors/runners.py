@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from schemas.errors.base import SkaldError, listed
 from schemas.texts.shown import told_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
-
+RunnerName = Literal["threads", "processes", "dask"]
 
 CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from schemas.errors.base import counted, nearest
 from schemas.job.columns import names
 from schemas.job.mondrian import MondrianMethod, mondrian_faults, ways_faults
-from schemas.job.objectives import OBJECTIVES
+from schemas.job.objectives import DEFAULT_OBJECTIVE, OBJECTIVES
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod, clustering_faults
 from schemas.reading.model import Choice, ExactDecimal, MethodSpec, alternatives, fault
 from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
@@ -49,9 +49,9 @@ class SkaldMethod(MethodSpec):
     """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"
     """What bounds the root histogram: its occupied cells, or the paper's product of the axes (eq. 3)."""
-    objective: Annotated[str, OneOf(OBJECTIVES)] = "dm_star"
-    """What is best: eq. 4 of the paper, the sum over all cells as El Emam and ARX have it, mean class size, precision, certainty penalty
-    (range over range, or values covered), non-uniform entropy."""
+    objective: Annotated[str, OneOf(OBJECTIVES)] = DEFAULT_OBJECTIVE
+    """What the chosen node has least of: certainty penalty (range over range, or values covered), eq. 4 of the paper, the sum over all
+    cells as El Emam and ARX have it, mean class size, precision, non-uniform entropy."""
     weights: dict[str, Annotated[ExactDecimal, AfterValidator(weight)]] = Field(default_factory=dict)
     """How much a QID counts in an objective that adds up what each of them loses (certainty penalty, precision, entropy): a number by
     name, 1 for those that are not named. Losses of the release are told without weights, and what was minimised beside them."""
@@ -94,7 +94,7 @@ def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: objec
 
 def _weight_faults(weights: Mapping[str, Any], known: Sequence[str], method: Mapping[str, Any]) -> list[str]:
     faults, weighed = [], [name for name, objective in OBJECTIVES.items() if objective.weighed]
-    if method.get("objective", "dm_star") not in weighed:
+    if method.get("objective", DEFAULT_OBJECTIVE) not in weighed:
         faults.append(f"method.weights: the objective counts classes and not columns; use objective: {alternatives(weighed)}")
     if set(known) <= set(weights) and not any(weights.values()):
         faults.append("method.weights: all are 0, so that every node would be as good as any; give one a weight")

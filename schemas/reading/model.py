@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -61,10 +62,15 @@ class StrictModel(BaseModel):
 
     def canonical(self) -> dict[str, Any]:
         """Returns the fields that determine a release's content as JSON-able data, equal for equal meanings."""
-        fields = type(self).model_fields
-        names = [name for name in fields if name not in self.uncounted]
-        late = {name for name in self.counted_if_set if getattr(self, name) == fields[name].get_default(call_default_factory=True)}
-        return {name: plain(getattr(self, name)) for name in names if name not in late}
+        defaults = _defaults_of_later_fields(type(self))
+        names = [name for name in type(self).model_fields if name not in self.uncounted]
+        return {name: plain(getattr(self, name)) for name in names if name not in defaults or getattr(self, name) != defaults[name]}
+
+
+@cache
+def _defaults_of_later_fields(model: type[StrictModel]) -> dict[str, Any]:
+    """Returns the defaults of the fields that came later. Pydantic looks at the signature of each default's factory: a millisecond."""
+    return {name: model.model_fields[name].get_default(call_default_factory=True) for name in model.counted_if_set}
 
 
 def attribute_texts(model: type[StrictModel]) -> dict[str, str]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
+from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError, RunnerName
 from tasks.engine.calls import most_workers
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/:]+:\d{1,5}|(?:(?:tcp|tls|ws|wss|ucx)://)?\[[0-9a-fA-F:]+\]:\d{1,5}")
 PROCESSES = 2
 """Workers that are processes of this machine, each with libraries of its own."""
-RunnerName = Literal["threads", "processes", "dask"]
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:

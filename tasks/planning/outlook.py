@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from statistics import fmean
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from core.privacy.promise import Promise
 from core.units.node_tables import table_at
 from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
+from schemas.job.mondrian import MondrianMethod
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
 from tasks.lattice.levels import searched
@@ -36,10 +37,9 @@ from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store
 
 Way = Literal["least DM*", "least GCP", "mondrian", "mondrian, score: ncp"]
-WAYS: tuple[Way, ...] = get_args(Way)
 WRITE: dict[Way, str] = {
-    "least DM*": "method: {name: skald}",
-    "least GCP": "method: {name: skald, objective: gcp}",
+    "least DM*": "method: {name: skald, objective: dm_star}",
+    "least GCP": "method: {name: skald}",
     "mondrian": "method: {name: mondrian}",
     "mondrian, score: ncp": "method: {name: mondrian, score: ncp}",
 }
@@ -79,6 +79,17 @@ class Outlook(BaseModel):
     ways: tuple[Expected, ...]
 
 
+def outlook_ways(job: Job) -> tuple[Way, ...]:
+    """Returns which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
+    method = job.method
+    own: tuple[Way, ...] = ()
+    if getattr(method, "objective", None) == "dm_star":
+        own = ("least DM*",)
+    elif isinstance(method, MondrianMethod) and method.score != "ncp":
+        own = ("mondrian",)
+    return (*own, "least GCP", "mondrian, score: ncp")
+
+
 def outlook_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Outlook | None:
     """Measures what one node and Mondrian would lose by k alone, on all combinations or, of many, on samples of them.
 
@@ -104,8 +115,7 @@ def outlook_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store
     drawn = _drawn(coding, parts, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
     if not all(sample.records >= job.privacy.k for sample in drawn):
         return None
-    lost = [[expected_gcp(job, coding, way, sample) for way in WAYS] for sample in drawn]
-    ways = tuple(_expected(way, [row[place] for row in lost]) for place, way in enumerate(WAYS))
+    ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in outlook_ways(job))
     return Outlook(records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways)
 
 

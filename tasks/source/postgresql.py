@@ -117,6 +117,8 @@ def _typed(
 
 
 def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage  # A numeric comes as a text that only its name tells from others: 156 and not 156.0.
     if dtype is not None and column.type != field.type:
         made = _typed_texts(column, dtype) if pt.is_string(column.type) else _cast(column, field.type)
         if made is None:

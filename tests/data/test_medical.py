@@ -28,6 +28,7 @@ def medical(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     return pl.read_parquet(make_medical(tmp_path_factory.mktemp("medical"), ROWS))
 
 
+@pytest.mark.ci
 def test_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     here = make_medical(tmp_path / "here", 3_000, files=2, seed=7)
     code = "import sys; from pathlib import Path; from data.medical import *; make_medical(Path(sys.argv[1]), 3_000, files=2, seed=7)"
@@ -42,6 +43,7 @@ def test_another_seed_gives_other_records_with_the_same_pin_codes(tmp_path: Path
     assert set(other["pin_code"].unique()) == set(medical["pin_code"].unique())
 
 
+@pytest.mark.ci
 @tried(15)
 @example(rows=BLOCK, more=1, files=1, other_files=2)
 @example(rows=BLOCK + 1, more=2 * BLOCK, files=7, other_files=3)

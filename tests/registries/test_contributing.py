@@ -54,6 +54,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return module
 
 
+@pytest.mark.ci
 def test_the_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path, shown: Shown) -> None:
     columns = job_of()["columns"]
     columns["quasi_identifiers"][1] = {"name": "age", "hierarchy": {"parity": True}}
@@ -70,6 +71,7 @@ def test_the_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path, shown:
         assert set(published) <= allowed[made.manifest.levels["age"]]
 
 
+@pytest.mark.ci
 def test_the_objective_is_one_entry_and_finds_the_best(anonymise: Anonymise, tmp_path: Path, shown: Shown) -> None:
     job = people_job(tmp_path, TABLE)
     with OBJECTIVES.having(shown("Add an objective").OBJECTIVE):
@@ -87,6 +89,7 @@ def test_the_objective_is_one_entry_and_finds_the_best(anonymise: Anonymise, tmp
         assert all(withheld(made.manifest) <= withheld(other.manifest) + 1e-9 for other in others)
 
 
+@pytest.mark.ci
 def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Shown) -> None:
     job = people_job(tmp_path, TABLE)
     with METHODS.having(shown("Add a method").METHOD):
@@ -98,6 +101,7 @@ def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Sh
         assert "Blocks: neighbours stay together." in (made.folder / "report.html").read_text("utf-8")
 
 
+@pytest.mark.ci
 def test_the_privacy_model_is_one_entry_and_is_kept_and_proved(anonymise: Anonymise, tmp_path: Path, shown: Shown) -> None:
     with DIVERSITIES.having(shown("Add a privacy model").PRIVACY):
         assert "(α, k)-anonymity: no value is too frequent." in json.dumps(job_json_schema(), ensure_ascii=False)

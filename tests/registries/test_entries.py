@@ -59,6 +59,7 @@ def test_the_code_that_an_entry_names_is_there(registry: str, name: str) -> None
             assert code.load() is not None
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("registry", "name"), ENTRIES)
 def test_the_reference_has_a_part_for_every_entry(registry: str, name: str) -> None:

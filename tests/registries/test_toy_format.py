@@ -67,6 +67,7 @@ def toy_job(folder: Path) -> Path:
     return write_job(folder, job_of(source={"path": "people.jsonl"}, columns=columns))
 
 
+@pytest.mark.ci
 def test_a_source_format_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with FORMATS.having(TOY):
         job = toy_job(tmp_path)

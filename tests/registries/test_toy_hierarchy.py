@@ -73,6 +73,7 @@ TOY = HierarchyKind(
 )
 
 
+@pytest.mark.ci
 def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with HIERARCHIES.having(TOY):
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
@@ -109,6 +110,7 @@ def test_a_kind_that_the_recount_cannot_read_is_refused(anonymise: Anonymise, tm
         verify_published(load_job(job, settings), folder, Known(str(folder)))
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 def test_levels_alone_tell_what_labels_cover(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     settings = (f"method={{name: {method}}}", "privacy.k=15", "suppression.limit=1")

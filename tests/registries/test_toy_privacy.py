@@ -145,6 +145,7 @@ def toy_job(folder: Path, privacy: Mapping[str, Any], **parts: Any) -> Path:
     return people_job(folder, TABLE, columns=COLUMNS, privacy={"k": 4, **privacy}, suppression={"limit": 0.3}, **parts)
 
 
+@pytest.mark.ci
 def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with DIVERSITIES.having(COMMON):
         job = toy_job(tmp_path, {"l": {"disease": {"common": 0.7}}})
@@ -171,6 +172,7 @@ def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path)
         load_job(job)
 
 
+@pytest.mark.ci
 def test_a_distance_of_closeness_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with DISTANCES.having(LARGEST):
         job = toy_job(tmp_path, {"t": {"disease": {"t": 0.3, "distance": "largest"}}})
@@ -201,6 +203,7 @@ def test_compiled_cuts_refuse_what_they_do_not_know(tmp_path: Path) -> None:
         ))  # fmt: skip
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("fragments", [1, 4])
 def test_methods_that_do_not_cut_by_them_keep_them_in_fragments_too(tmp_path: Path, fragments: int) -> None:
     with DIVERSITIES.having(COMMON):

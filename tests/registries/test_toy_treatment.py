@@ -78,6 +78,7 @@ def toy_job(folder: Path, table: pa.Table = TABLE) -> Path:
     return people_job(folder, table, columns=columns)
 
 
+@pytest.mark.ci
 def test_a_treatment_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with TREATMENTS.having(TOY):
         job = toy_job(tmp_path)
@@ -102,6 +103,7 @@ FORGED: dict[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
 }
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("case", FORGED)
 def test_the_recount_knows_its_form_and_that_it_never_meets_an_original(anonymise: Anonymise, tmp_path: Path, case: str) -> None:
     forge, told = FORGED[case]

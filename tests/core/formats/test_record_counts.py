@@ -38,6 +38,7 @@ def read_by_duckdb(path: Path, columns: int) -> int | None:
     return len(rows)
 
 
+@pytest.mark.ci
 @given(PIECES, st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from([1, 2]), st.integers(1, 9), st.booleans())
 @settings(max_examples=60, deadline=None)
 @example('x,5" y\n', "\n", 2, 1, False)

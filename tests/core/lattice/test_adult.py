@@ -52,6 +52,7 @@ def test_the_table_and_its_lattice_have_the_size_they_are_known_for(adult: tuple
     assert [hierarchy.levels for hierarchy in hierarchies] == [2, 5, 2, 3, 4, 3, 3, 3]
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     ("k", "percent", "objective", "node", "value", "passing"),
     [
@@ -71,6 +72,7 @@ def test_the_optimum_is_the_known_one(
     assert result.evaluated < 6_480 // 4
 
 
+@pytest.mark.ci
 def test_the_suppressed_records_are_the_known_ones(adult: tuple[Histogram, list]) -> None:
     assert found(adult, 5, 1, "dm_star").loss.suppressed == 134
     assert found(adult, 10, 5, "dm_star").loss.suppressed == 1_043

@@ -8,6 +8,7 @@ from math import floor, inf
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st
     check_optimum(searched(example, k, limit, objective, root=root), example, k, limit, objective, root)
 
 
+@pytest.mark.ci
 @given(st.data(), OBJECTIVES, st.integers(0, 30), st.integers(1, 3), st.integers(1, 8))
 @tried(100)
 def test_small_memories_and_several_words_change_nothing(data: st.DataObject, objective: str, cells: int, regions: int, nodes: int) -> None:

@@ -159,6 +159,7 @@ def tiny() -> list[tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.ci
 def test_the_optimum_lies_between_the_bound_and_what_was_found(tiny: list[tuple[int, int, int]]) -> None:
     assert all(fewest <= found for found, fewest, _ in tiny)
     assert all(bound <= found for found, _, bound in tiny)

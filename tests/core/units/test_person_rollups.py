@@ -61,6 +61,7 @@ def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, ca
             decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(1, 6), st.booleans())
 @settings(max_examples=150)
 def test_everybody_counts_once_for_each_of_their_values(data: st.DataObject, k: int, kept: bool) -> None:

@@ -76,6 +76,7 @@ def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Frac
     assert found is None or len(outside) <= found.unexamined
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(1, 8), LIMITS, st.sampled_from(["precision", "gcp", "entropy", "c_avg"]))
 @settings(max_examples=60)
 def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
@@ -104,6 +105,7 @@ def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit
     check(found, table, k, limit, objective)
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.integers(1, 12))
 @settings(max_examples=80)
 def test_an_effort_that_ends_never_claims_more_than_it_knows(
@@ -181,6 +183,7 @@ def suppressed(table: People, node: Node, k: int, least: float, kind: str) -> tu
     return lost, squares + lost**2
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(1, 4), st.sampled_from([2, 3]), st.sampled_from(["distinct", "entropy"]), LIMITS, st.booleans())
 @settings(max_examples=150)
 def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(

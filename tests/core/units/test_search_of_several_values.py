@@ -9,6 +9,7 @@ from math import floor, prod
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ def check(found: Found | None, table: People, k: int, limit: Fraction, asked: di
         assert mine == min(passing) if not found.unexamined else mine >= min(passing)
 
 
+@pytest.mark.ci
 @tried(300)
 @given(st.data(), TABLES, st.integers(1, 3), st.sampled_from(ASKED), LIMITS, st.booleans())
 def test_the_best_node_lets_too_many_hold_no_value(

@@ -79,6 +79,7 @@ def left_here() -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob("skald-work-*"))
 
 
+@pytest.mark.ci
 def test_the_release_is_that_of_a_folder_and_another_machine_finds_it_made(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 from tests.patience import SECONDS
 
+pytestmark = pytest.mark.promise
+
 TABLE = people(120)
 HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker"}
 LOADED = """
@@ -102,6 +104,7 @@ def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_sta
     assert again.stdout.startswith("Already published: the same job on the same data. No new release was made.")
 
 
+@pytest.mark.ci
 def test_a_run_says_what_it_made_and_nothing_on_standard_error_where_that_is_no_terminal(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE, columns=job_of()["columns"] | {"insensitive": [], "withheld": ["note", "score", "visits"]})
     done = direct.process("run", "job.yaml")
@@ -151,6 +154,7 @@ def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: Comman
     assert direct.process("run", direct.folder / "job.yaml").returncode == 0
 
 
+@pytest.mark.ci
 def test_help_imports_nothing_heavy(direct: CommandLine) -> None:
     done, modules = loaded(direct, "--help")
     assert done.returncode == 0
@@ -162,6 +166,7 @@ def test_help_imports_nothing_heavy(direct: CommandLine) -> None:
         assert not modules & HEAVY
 
 
+@pytest.mark.ci
 def test_a_run_loads_nothing_that_it_makes_no_use_of(direct: CommandLine, tmp_path: Path) -> None:
     # pandas and hypothesis are taken along by others wherever they are installed. SciPy comes with the compiler, which tests at work beside
     # this one may leave something to do.
@@ -208,6 +213,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_imported(prefect: CommandLine, fault: str) -> None:
@@ -253,6 +259,7 @@ def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefe
         assert prefect.here("run", "job.yaml", "--direct", PREFECT_API_URL=url).returncode == 0
 
 
+@pytest.mark.ci
 @pytest.mark.slow_under_prefect
 def test_an_interrupt_says_so_and_the_same_command_continues(skald: CommandLine) -> None:
     people_job(skald.folder, people(1200))
@@ -285,6 +292,7 @@ def test_a_fault_of_ours_ends_in_one_sentence_without_its_text(
     assert "a cell value" not in err
 
 
+@pytest.mark.ci
 def test_exit_codes_of_a_run_and_of_a_verification(direct: CommandLine) -> None:
     folder = direct.folder
     people_job(folder, TABLE)
@@ -329,6 +337,7 @@ def test_plan_touches_no_target_and_once_counted_reads_only_metadata_and_writes_
     assert not (folder / "releases").exists()
 
 
+@pytest.mark.ci
 def test_plan_tells_what_the_run_then_does(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     plan = json.loads(direct("plan", "job.yaml", "--json").stdout)
@@ -400,6 +409,7 @@ def test_settings_of_the_command_line_replace_those_of_the_job_file(direct: Comm
 CLOSED = [("2>&-", "schema", 0), (">&-", "--help", 0), ("2>&-", "run nothing-here.yaml", 2)]
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("closed", "arguments", "code"), CLOSED)
 def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: str, arguments: str, code: int) -> None:
     line, here = f"exec {sys.executable} -m flows.process {arguments} {closed}", os.environ | {"PYTHONPATH": str(Path.cwd())}
@@ -408,6 +418,7 @@ def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.ci
 def test_threads_that_serve_until_the_end_change_no_exit_code(direct: CommandLine) -> None:
     """Prefect and Dask have such threads; in the middle of foreign code they end a process with a signal when Python takes itself apart."""
     for _ in range(2):

@@ -26,3 +26,12 @@ def test_a_first_run_compiles_next_to_nothing_after_all_was_compiled(direct: Com
     assert done.returncode == 0, done.stderr
     # Loops are of types: another table may need one of another.
     assert len({path.name for path in loops.rglob("*.nbc")} - made) <= 1
+
+
+@pytest.mark.slow
+def test_a_first_run_says_once_that_it_compiles_and_a_later_one_does_not(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(direct.folder, people(300))
+    kept = str(tmp_path / "loops")
+    first, second = (direct.process("run", "job.yaml", "--set", f"target={name}", NUMBA_CACHE_DIR=kept) for name in ("one", "two"))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert [done.stderr.count("Compiling the loops of method skald, once") for done in (first, second)] == [1, 0]

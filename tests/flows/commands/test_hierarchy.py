@@ -50,6 +50,7 @@ def test_a_draft_of_csv_is_that_of_parquet(direct: CommandLine) -> None:
         assert rows(direct.folder / f"{column}-a.csv") == rows(direct.folder / f"{column}-b.csv")
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_what_is_missing_is_added_at_the_end_and_the_job_runs_then(direct: CommandLine, end: str) -> None:
     two_column_job(direct.folder, TABLE, {"csv": "q.csv"})

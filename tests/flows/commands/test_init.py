@@ -48,6 +48,7 @@ def records() -> pa.Table:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
 def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind: str) -> None:
     table, folder = records(), direct.folder
@@ -91,6 +92,7 @@ def visits(name: str, people: int, rows: int = 6000) -> pa.Table:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("name", ["patient_id", "x17", "q: [x] # y", "holder"])
@@ -182,6 +184,7 @@ def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order:
     assert unit[found.profile.name] == max(unit.values())
 
 
+@pytest.mark.ci
 def test_undecided_columns_that_are_withheld_are_no_identifiers_and_cancel_no_claim(direct: CommandLine) -> None:
     random = np.random.default_rng(3)
     rows = 2000

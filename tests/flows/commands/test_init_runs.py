@@ -81,6 +81,7 @@ def published(line: CommandLine, job: str = "job.yaml") -> dict[str, Any]:
     return manifest
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("table", "most"), [(nameless, 0.5), (adult, 0.6), (wide, 0.6)], ids=["nameless", "adult", "wide"])
 def test_a_draft_publishes_something_useful_at_once(direct: CommandLine, table: Callable[[int], pa.Table], most: float) -> None:
@@ -202,6 +203,7 @@ def as_partitions(folder: Path, table: pa.Table) -> list[str]:
     return ["parts"]
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("written", [as_arrow, as_duckdb, as_pattern, as_query, as_partitions], ids=lambda one: one.__name__)
 def test_every_source_here_that_a_run_reads_is_drafted_from(direct: CommandLine, written: Callable[[Path, pa.Table], list[str]]) -> None:

@@ -17,6 +17,7 @@ STRANGE = ["a[/b]", "[red]age", ":smile:", "x\x1b[2Jy", "one\ntwo"]
 SHOWN = ["a[/b]", "[red]age", ":smile:", "x\\x1b[2Jy", "one\\ntwo"]
 
 
+@pytest.mark.ci
 def test_plan_run_verify_and_utility_show_columns_by_their_names(direct: CommandLine, tmp_path: Path) -> None:
     table = pa.table({name: [number % 3 for number in range(60)] for name in STRANGE})
     pq.write_table(table, tmp_path / "table.parquet")

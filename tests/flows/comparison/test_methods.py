@@ -131,6 +131,7 @@ def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Co
     assert 50e6 < found.peak < 2e9
 
 
+@pytest.mark.ci
 def test_what_classes_can_hold_at_most_is_told_alike_for_levels_and_for_single_records(compared: Compared) -> None:
     for method in ("skald", "rayden"):
         found = compared.figures(method)

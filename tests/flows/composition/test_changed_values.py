@@ -46,6 +46,7 @@ def job_in(folder: Path, name: str = "job", *, qids: tuple[str, ...] = ("a",), p
     return path
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("column", ["dx", "note"])
 @pytest.mark.parametrize("person", [True, False])
@@ -86,6 +87,7 @@ def crossing() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "promise",
     [
@@ -124,6 +126,7 @@ def test_one_value_left_in_both_classes_breaks_what_either_promises(
     assert not overlap.is_safe
 
 
+@pytest.mark.ci
 def test_the_same_classes_again_keep_what_they_kept(anonymise: Anonymise, tmp_path: Path) -> None:
     pq.write_table(table_of(people()), tmp_path / "people.parquet")
     job = job_in(

@@ -119,6 +119,7 @@ AREAS = {"area": (1, 6, 12)}
 MONTHS = {"month": (1, 12, 24)}
 
 
+@pytest.mark.ci
 def test_a_column_that_is_generalised_in_one_release_and_published_in_the_other(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
     assert first.manifest.joined == ()
@@ -134,6 +135,7 @@ def test_a_column_that_is_generalised_in_one_release_and_published_in_the_other(
     assert joined.sentence() in [limit["text"] for limit in report["limits"]]
 
 
+@pytest.mark.ci
 def test_visits_beside_persons_are_joined_by_what_is_published_and_not_by_the_unit(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job_in(tmp_path, "people", PEOPLE, BIRTHS, hashed={"person": HASH}, person="person"))
     job = job_in(tmp_path, "visits", VISITS, MONTHS, hashed={"person": HASH}, person="visit")
@@ -147,6 +149,7 @@ def test_visits_beside_persons_are_joined_by_what_is_published_and_not_by_the_un
     assert (joined.releases, joined.k) == (1, 4)
 
 
+@pytest.mark.ci
 def test_jobs_that_count_visits_and_patients_are_joined_by_the_pseudonyms_of_both(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job_in(tmp_path, "by_visit", VISITS, MONTHS, hashed={"person": HASH}, person="visit"))
     second = anonymise(
@@ -156,6 +159,7 @@ def test_jobs_that_count_visits_and_patients_are_joined_by_the_pseudonyms_of_bot
     assert (joined.people, joined.below_k) == below([disclosed(first, "person"), disclosed(second, "person")])
 
 
+@pytest.mark.ci
 def test_pseudonyms_of_one_known_person_count_as_one(anonymise: Anonymise, tmp_path: Path) -> None:
     # Eight visits, alike in everything, of two people: k = 4 of visits, two of people.
     alike = pa.table(
@@ -178,6 +182,7 @@ def thirds() -> Iterator[tuple[str, pa.Table]]:
         yield f"third_{number}", pa.table({"person": [f"p{n}" for n in range(64)], "birth": [1950 + n // weight % 4 for n in range(64)]})
 
 
+@pytest.mark.ci
 def test_three_releases_together_disclose_more_than_any_two(anonymise: Anonymise, tmp_path: Path) -> None:
     done = [anonymise(job_in(tmp_path, name, table, {"birth": (1, 4)}, hashed={"person": HASH})) for name, table in thirds()]
     sets = [disclosed(one, "person") for one in done]
@@ -186,6 +191,7 @@ def test_three_releases_together_disclose_more_than_any_two(anonymise: Anonymise
     assert (below(sets[:2]), below(sets)) == ((64, 0), (64, 64))
 
 
+@pytest.mark.ci
 def test_a_safe_pair_is_said_to_be_compared_and_is_published_under_refuse(anonymise: Anonymise, tmp_path: Path) -> None:
     first, second, _ = [
         job_in(tmp_path, name, table, {"birth": (1, 4)}, hashed={"person": HASH}, overlaps="refuse") for name, table in thirds()
@@ -196,6 +202,7 @@ def test_a_safe_pair_is_said_to_be_compared_and_is_published_under_refuse(anonym
     assert "each set of labels and values is that of at least k = 4 people" in joined.sentence()
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("hashed", "joins"),
@@ -246,6 +253,7 @@ def older_entry(folder: Path) -> None:
     record.write_text(seal(kept))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("damage", [lose_index, older_entry, damage_index, damage_head, lose_head])
 def test_what_cannot_be_joined_is_said_not_to_have_been_compared(anonymise: Anonymise, tmp_path: Path, damage: Any) -> None:
@@ -259,6 +267,7 @@ def test_what_cannot_be_joined_is_said_not_to_have_been_compared(anonymise: Anon
     assert "was not compared" in joined.sentence()
 
 
+@pytest.mark.ci
 def test_the_index_holds_no_pseudonym_is_private_and_is_of_one_size_whatever_the_number_of_releases(
     anonymise: Anonymise, tmp_path: Path
 ) -> None:
@@ -282,6 +291,7 @@ def test_a_refused_release_leaves_nothing_in_the_index(anonymise: Anonymise, tmp
     assert before == after
 
 
+@pytest.mark.ci
 def test_the_same_release_made_again_is_counted_once(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
     job = job_in(tmp_path, "second", PEOPLE, AREAS, hashed={"person": HASH})
@@ -301,6 +311,7 @@ def test_the_command_line_warns_of_whom_pseudonyms_join(direct: CommandLine, tmp
     assert "The pseudonyms of 'person' join this release to 1 earlier release" in done.stderr
 
 
+@pytest.mark.ci
 def test_verify_repeats_what_releases_disclose_together_and_refuses_it_where_the_job_does(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
     path = job_in(tmp_path, "second", PEOPLE, AREAS, hashed={"person": HASH})
@@ -311,6 +322,7 @@ def test_verify_repeats_what_releases_disclose_together_and_refuses_it_where_the
         verified_release(load_job(path, ("overlaps=refuse",)), str(done.folder), None)
 
 
+@pytest.mark.ci
 def test_new_people_under_the_same_key_are_joined_to_nobody(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
     others = PEOPLE.set_column(0, "person", pa.array([f"q{number}" for number in range(240)]))

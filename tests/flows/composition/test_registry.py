@@ -37,6 +37,7 @@ def registry(folder: Path) -> Path:
     return folder / ".skald" / ".releases"
 
 
+@pytest.mark.ci
 def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_plain_digest(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     anonymise(job)
@@ -59,6 +60,7 @@ def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_p
     assert not kept & plain
 
 
+@pytest.mark.ci
 def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.composition.contents.KEPT", 64)
     job = job_in(tmp_path)
@@ -70,6 +72,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
     assert (overlap.shared, overlap.added) == (len(TABLE), 5)
 
 
+@pytest.mark.ci
 def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +100,7 @@ def gone(pattern: str) -> Damage:
     return lambda folder: [path.unlink() for path in folder.glob(pattern)]
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("damage", "reason"),
@@ -125,6 +129,7 @@ def test_what_is_damaged_or_lost_makes_a_release_one_that_cannot_be_compared(
     assert reason in overlap.sentence()
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("step", ["members", "contents"])
 def test_artefacts_that_are_damaged_are_not_compared(anonymise: Anonymise, tmp_path: Path, step: str) -> None:
@@ -160,6 +165,7 @@ def test_a_file_in_the_place_of_the_registry_is_told_in_a_sentence(direct: Comma
     assert registry(tmp_path).read_text() == "mine"
 
 
+@pytest.mark.ci
 def test_of_two_runs_at_once_the_second_knows_of_the_first(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = job_in(tmp_path), other_job(tmp_path, "second")
     looked, done, manifests = threading.Event(), threading.Event(), {}
@@ -190,6 +196,7 @@ def test_of_two_runs_at_once_the_second_knows_of_the_first(anonymise: Anonymise,
     assert (overlap.release, overlap.shared) == (manifests["first"].release, len(TABLE))
 
 
+@pytest.mark.ci
 def test_a_release_that_was_entered_and_never_published_is_none(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +213,7 @@ def test_a_release_that_was_entered_and_never_published_is_none(
     assert not anonymise(job).untold.overlaps
 
 
+@pytest.mark.ci
 def test_a_release_that_was_moved_away_or_whose_job_was_cleaned_is_known(direct: CommandLine, tmp_path: Path) -> None:
     job_in(tmp_path)
     first = json.loads(direct("run", "job.yaml", "--json").stdout)["release"]
@@ -229,6 +237,7 @@ def test_a_comparison_of_methods_leaves_no_trace_in_the_registry(direct: Command
     assert not list(registry(tmp_path).glob("*.record"))
 
 
+@pytest.mark.ci
 def test_where_the_folder_of_jobs_cannot_be_written_a_job_knows_its_own_releases(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path, work=str(tmp_path / "work"))
     (tmp_path / ".skald").write_text("no folder can be made here")
@@ -261,6 +270,7 @@ def test_a_release_with_nothing_in_common_that_cannot_be_compared_is_neither_nam
             assert found == {"overlaps": (), "unmeasured_overlaps": 0, "joined": ()}
 
 
+@pytest.mark.ci
 def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     (tmp_path / "releases" / "before").mkdir(parents=True)
     (tmp_path / "releases" / "before" / "manifest.json").write_text("{")

@@ -43,6 +43,7 @@ def expected(now: Published, then: Published, tables: tuple[pa.Table, pa.Table],
     return told_together(classes_of(now, tables[0]), classes_of(then, tables[1]), k)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["skald", "rayden", "mondrian", "clustering"])
 def test_a_file_that_grew_by_five_records_is_warned_of_with_their_number(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -59,6 +60,7 @@ def test_a_file_that_grew_by_five_records_is_warned_of_with_their_number(anonymi
     assert "Of 5 records that came since" in overlap.sentence()
 
 
+@pytest.mark.ci
 def test_the_command_line_warns_of_a_file_that_grew(direct: CommandLine, tmp_path: Path) -> None:
     job_in(tmp_path)
     first = json.loads(direct("run", "job.yaml", "--json").stdout)
@@ -71,6 +73,7 @@ def test_the_command_line_warns_of_a_file_that_grew(direct: CommandLine, tmp_pat
     assert "Of 5 records that came since" in done.stderr
 
 
+@pytest.mark.ci
 def test_another_method_in_another_target_is_warned_of_with_the_counts(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     then = anonymise(job)
@@ -84,6 +87,7 @@ def test_another_method_in_another_target_is_warned_of_with_the_counts(anonymise
     assert overlap.sentence() in limits
 
 
+@pytest.mark.ci
 def test_another_job_over_the_same_source_is_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     then = anonymise(job_in(tmp_path))
     # Fewer quasi-identifiers, in bins of other widths, and another sensitive column.
@@ -98,6 +102,7 @@ def test_another_job_over_the_same_source_is_warned_of(anonymise: Anonymise, tmp
     assert figures(overlap) == told_together(here, classes_of(then, TABLE), 5)
 
 
+@pytest.mark.ci
 def test_a_query_of_some_of_the_records_is_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     then = anonymise(job)
@@ -112,6 +117,7 @@ def test_a_query_of_some_of_the_records_is_warned_of(anonymise: Anonymise, tmp_p
     assert (overlap.removed, overlap.added) == (4, 0)
 
 
+@pytest.mark.ci
 def test_records_that_were_exchanged_for_others_are_told_by_what_they_hold(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     then = anonymise(job)
@@ -145,6 +151,7 @@ def test_fragments_are_held_against_earlier_releases_and_later_ones_against_them
     assert figures(third.untold.overlaps[1]) == expected(third, first, (grown, TABLE))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "rayden"])
 def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -182,6 +189,7 @@ def test_records_that_an_earlier_release_left_out_by_whose_they_are_are_in_no_cl
     assert figures(overlap) == expected(now, then, (table, table))
 
 
+@pytest.mark.ci
 def test_persons_whose_other_values_all_changed_are_known_by_who_they_are(anonymise: Anonymise, tmp_path: Path) -> None:
     columns = {name: part for name, part in COLUMNS.items() if name != "identifiers"} | {"person": ["person"]}
     table = TABLE.set_column(0, "person", pa.array(range(len(TABLE))))
@@ -199,6 +207,7 @@ def test_persons_whose_other_values_all_changed_are_known_by_who_they_are(anonym
     assert overlap.shared_at_risk
 
 
+@pytest.mark.ci
 def test_refuse_ends_with_three_and_publishes_nothing(direct: CommandLine, tmp_path: Path) -> None:
     job_in(tmp_path)
     # Whoever may write above the target cannot turn the refusal off.
@@ -254,6 +263,7 @@ def test_a_night_reads_no_more_sketches_however_many_came_before(
     assert nights == [(min(night, 3), min(night, 3), max(night - 3, 0)) for night in range(7)]
 
 
+@pytest.mark.ci
 def test_what_cannot_be_compared_is_named_and_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     then = anonymise(job_in(tmp_path, artifacts="delete"))
     pq.write_table(TABLE.drop_columns(["disease"]), tmp_path / "fewer.parquet")
@@ -270,6 +280,7 @@ def test_what_cannot_be_compared_is_named_and_refused(anonymise: Anonymise, tmp_
     assert named[then.manifest.release] == "nothing is kept of it here, because its artefacts were removed"
 
 
+@pytest.mark.ci
 def test_other_people_and_other_tables_are_not_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path))
     write_parquet(tmp_path / "people", numbered(people(300, seed=7), first=20_000))

@@ -161,6 +161,7 @@ def test_workers_of_its_own_end_with_a_killed_run_and_the_same_command_continues
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_process_that_dies_ends_the_run_in_one_sentence_and_the_same_command_continues(
     prefect: CommandLine, undisturbed: list[str]
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_work_folder_that_holds_what_is_not_ours_is_refused_and_stays_as_it_is
     untouched(job, sentence)
 
 
+@pytest.mark.ci
 def test_clean_removes_what_a_run_made_and_leaves_and_tells_what_it_did_not(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, work="kept")
     assert direct("run", job, *K).returncode == 0
@@ -98,6 +99,7 @@ def test_clean_removes_what_a_run_made_and_leaves_and_tells_what_it_did_not(dire
     assert (tmp_path / "releases" / "CURRENT").is_file()
 
 
+@pytest.mark.ci
 def test_a_work_folder_of_an_earlier_version_is_recognised_by_what_is_in_it(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     assert direct("run", job, *K).returncode == 0
@@ -110,12 +112,14 @@ def test_a_work_folder_of_an_earlier_version_is_recognised_by_what_is_in_it(dire
     assert not work.exists()
 
 
+@pytest.mark.ci
 def test_an_empty_folder_of_the_users_is_taken_and_made_private(direct: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir(mode=0o755)
     assert direct("run", people_job(tmp_path, TABLE, work="empty"), *K).returncode == 0
     assert stat.S_IMODE((tmp_path / "empty").stat().st_mode) == 0o700
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("link", [lambda path, victim: path.symlink_to(victim), lambda path, victim: path.hardlink_to(victim)])
 def test_a_lock_that_is_a_link_is_refused_and_what_it_leads_to_stays(
     direct: CommandLine, tmp_path: Path, link: Callable[[Path, Path], None]
@@ -144,6 +148,7 @@ def test_a_mark_or_a_lock_that_is_a_link_makes_no_folder_ours(untouched: Callabl
     untouched(job, "holds files that are not SKALD's")
 
 
+@pytest.mark.ci
 def test_a_link_in_the_place_of_staging_leads_no_record_out_of_the_target(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(made.folder), made.manifest.node
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("chunk_rows", "threads"), [(7, 2), (100, 1), (100, 2), (100_000, 2)])
 def test_release_is_identical_for_any_chunking_and_threads(anonymise, undisturbed, tmp_path: Path, chunk_rows: int, threads: int) -> None:
@@ -99,6 +100,7 @@ def test_names_of_the_source_files_leave_no_trace(anonymise, undisturbed, tmp_pa
     assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.ci
 def test_files_of_one_class_that_is_larger_than_a_file_do_not_depend_on_the_order(anonymise, tmp_path: Path) -> None:
     found = []
     for number, rows in enumerate([np.arange(400), np.random.default_rng(1).permutation(400)]):
@@ -110,6 +112,7 @@ def test_files_of_one_class_that_is_larger_than_a_file_do_not_depend_on_the_orde
     assert found[0] == found[1]
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("root", ["dense", "occupied"])
 def test_root_depends_on_the_set_of_records_and_memory_alone(anonymise, tmp_path: Path, root: str) -> None:

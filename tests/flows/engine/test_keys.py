@@ -68,6 +68,7 @@ def again(before: dict[str, set[str]], after: dict[str, set[str]]) -> set[str]:
     return {step for step in after if after[step] - before.get(step, set())} - {"releases"}
 
 
+@pytest.mark.ci
 def test_a_changed_search_searches_again_and_what_it_reads_stays(anonymise: Anonymise, tmp_path: Path, edit: Edit) -> None:
     job = people_job(tmp_path, TABLE, files=3)
     first, before = anonymise(job), made(tmp_path)
@@ -85,6 +86,7 @@ def test_a_changed_search_searches_again_and_what_it_reads_stays(anonymise: Anon
     assert (third.manifest.increment.domains_reused, third.manifest.increment.unchanged) == (0, 0)
 
 
+@pytest.mark.ci
 def test_what_other_code_kept_of_a_recoding_is_not_believed_and_releases_are_held_against_each_other_by_records(
     anonymise: Anonymise, tmp_path: Path, edit: Edit
 ) -> None:
@@ -102,6 +104,7 @@ def test_what_other_code_kept_of_a_recoding_is_not_believed_and_releases_are_hel
     assert overlap.shared_at_risk is not None
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("module", ["core/mondrian/cuts.py", "core/recoding/recoding.py", "core/columns/domains.py"])
 def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, module: str) -> None:
@@ -115,6 +118,7 @@ def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, modu
         run(job, (f"replay={release}", "suppression.limit=0.2"))
 
 
+@pytest.mark.ci
 def test_a_replay_within_a_wider_limit_is_none_within_a_narrower(tmp_path: Path) -> None:
     run = flow_of("mondrian")
     job = people_job(tmp_path, TABLE, files=2, method={"name": "mondrian"})
@@ -125,6 +129,7 @@ def test_a_replay_within_a_wider_limit_is_none_within_a_narrower(tmp_path: Path)
         run(job, (replay,))
 
 
+@pytest.mark.ci
 def test_another_reading_of_the_same_csv_file_is_counted_anew(anonymise: Anonymise, tmp_path: Path) -> None:
     write_csv(tmp_path / "people.csv", TABLE)
     job = write_job(tmp_path, job_of(source={"path": "people.csv", "format": "csv", "types": CSV_TYPES}))
@@ -135,6 +140,7 @@ def test_another_reading_of_the_same_csv_file_is_counted_anew(anonymise: Anonymi
     assert digests(kept.folder) == digests(anonymise(job, settings, "work=fresh", "target=fresh-releases").folder)
 
 
+@pytest.mark.ci
 def test_more_memory_searches_again(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     anonymise(job)
@@ -211,6 +217,7 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", JOBS)
 def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str], list[Artifact]]], name: str) -> None:

@@ -13,6 +13,8 @@ from tasks.composition.ledger import MOST_KEPT
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet
 
+pytestmark = pytest.mark.promise
+
 SETTINGS = ("--set", "chunk_rows=60", "--set", "rows_per_file=200", "--set", "privacy.k=4")
 STEPS = ["values", "passthrough", "domains", "domain", "histograms", "histogram", "outcome", "runs", "files"]
 TABLE = people(900)
@@ -56,6 +58,7 @@ def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_byte
     assert not (tmp_path / ".skald" / "people" / "spill").exists()
 
 
+@pytest.mark.ci
 @pytest.mark.slow_under_prefect
 def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(
     skald: CommandLine, tmp_path: Path, undisturbed: list[str]

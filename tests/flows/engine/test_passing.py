@@ -80,6 +80,7 @@ def test_a_folder_that_cannot_be_made_is_named_all_the_same(tmp_path: Path) -> N
     clear_passed(tmp_path / "nowhere", NAMES)
 
 
+@pytest.mark.ci
 def test_verify_of_a_job_that_never_ran_leaves_no_work_folder(direct: CommandLine, anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path))
     done = direct("verify", made.folder, "--job", "job.yaml", "--set", "work=nowhere/yet")

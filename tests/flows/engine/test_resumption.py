@@ -41,6 +41,7 @@ def current(folder: Path) -> str:
     return (folder / "releases" / "CURRENT").read_text()
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("settings", "made"),
@@ -75,6 +76,7 @@ def test_only_what_depends_on_a_setting_is_made_again(anonymise: Anonymise, tmp_
     assert again.new or settings == ["rows_per_file=50"]
 
 
+@pytest.mark.ci
 def test_another_k_gives_the_release_of_a_fresh_run(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path / "one", TABLE)
     anonymise(job)
@@ -84,6 +86,7 @@ def test_another_k_gives_the_release_of_a_fresh_run(anonymise: Anonymise, tmp_pa
     assert again.manifest.release == fresh.manifest.release
 
 
+@pytest.mark.ci
 def test_a_new_file_is_counted_and_the_old_ones_are_not(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=3)
     first = anonymise(job)
@@ -99,6 +102,7 @@ def test_a_new_file_is_counted_and_the_old_ones_are_not(anonymise: Anonymise, tm
     assert digests(second.folder) == digests(fresh.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("same_time", [True, False])
 def test_a_file_that_was_changed_between_two_runs_gives_another_release(anonymise: Anonymise, tmp_path: Path, same_time: bool) -> None:
     job = people_job(tmp_path, TABLE, files=2)
@@ -132,6 +136,7 @@ def rewrite_alike(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize("phase", ["domains", "histograms", "rewrite", "files"])
 @pytest.mark.parametrize("change", [append, other_values, rewrite_alike, Path.unlink], ids=lambda change: change.__name__)
@@ -158,6 +163,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
         assert digests(anonymise(job).folder) == digests(fresh.folder)
 
 
+@pytest.mark.ci
 def test_artifacts_delete_leaves_no_raw_value_and_changes_no_byte(anonymise: Anonymise, tmp_path: Path) -> None:
     kept = anonymise(people_job(tmp_path / "kept", TABLE))
     gone = anonymise(people_job(tmp_path / "gone", TABLE, artifacts="delete"))
@@ -188,6 +194,7 @@ def test_the_same_job_on_the_same_data_is_a_no_op_that_says_so(anonymise: Anonym
     assert (snapshot(first.folder), artefacts(tmp_path)) == (published, counted)
 
 
+@pytest.mark.ci
 def test_current_names_the_release_that_was_asked_for_last(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     first, second = anonymise(job), anonymise(job, "privacy.k=8")
@@ -230,6 +237,7 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
     assert made[-1] in seen
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("damage", ["data", "manifest"])
 def test_a_published_release_that_is_no_longer_whole_is_never_written_over(anonymise: Anonymise, tmp_path: Path, damage: str) -> None:
     job = people_job(tmp_path, TABLE)
@@ -245,6 +253,7 @@ def test_a_published_release_that_is_no_longer_whole_is_never_written_over(anony
     assert [file.sha256 for file in again.manifest.files] == [file.sha256 for file in made.manifest.files] == digests(again.folder)
 
 
+@pytest.mark.ci
 def test_two_jobs_share_a_target_and_leave_each_other_alone(anonymise: Anonymise, tmp_path: Path) -> None:
     one = anonymise(people_job(tmp_path, TABLE))
     write_parquet(tmp_path / "more" / "people", TABLE)
@@ -255,6 +264,7 @@ def test_two_jobs_share_a_target_and_leave_each_other_alone(anonymise: Anonymise
     assert len(released(one.folder)) == len(released(other.folder))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("setting", ["rows_per_file=50", "intervals=bounds", "columns.identifiers=[person, visits]"])
 def test_what_a_run_left_that_published_nothing_is_taken_for_no_other_jobs(

@@ -25,6 +25,7 @@ TABLE = people(400)
 CORES = len(os.sched_getaffinity(0))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", list(METHODS))
 def test_any_number_of_threads_makes_the_same_release(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -88,6 +89,7 @@ def test_tasks_that_work_at_a_time_share_out_the_threads_of_the_job(tmp_path: Pa
     assert used == [share] * calls
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_search_takes_the_threads_of_the_job_and_no_more(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int

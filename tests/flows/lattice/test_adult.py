@@ -26,13 +26,14 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "source": {"path": str(ADULT / "adult.csv"), "delimiter": ";", "types": {"age": "integer"}},
         "columns": {"quasi_identifiers": qids, "sensitive": ["salary-class"], "insensitive": []},
         "privacy": {"k": 5},
-        "method": {"name": "skald"},
+        "method": {"name": "skald", "objective": "dm_star"},
         "memory": "512MB",
         "target": "releases",
     }
     return write_job(folder, parts)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("k", "limit", "objective", "node", "value", "suppressed"),
@@ -71,6 +72,7 @@ def test_rare_records_need_one_star_each_and_fewer_than_k_are_left_out(anonymise
     assert (again.suppressed, len(frame)) == (18, 30_162 - 9)
 
 
+@pytest.mark.ci
 def test_two_salaries_in_every_class(anonymise: Anonymise, job: Path) -> None:
     made = anonymise(job, "privacy={k: 5, l: {salary-class: {distinct: 2}}}", "suppression.limit=0.05")
     manifest, frame = made.manifest, released(made.folder)

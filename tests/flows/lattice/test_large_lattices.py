@@ -20,6 +20,7 @@ from tests.jobs import people_job
 
 NAMES = "abcdefgh"
 NODES = 9 ** len(NAMES)
+DM = {"name": "skald", "objective": "dm_star"}
 
 
 def job(folder: Path) -> Path:
@@ -30,9 +31,12 @@ def job(folder: Path) -> Path:
         fresh = random.integers(0, 60, 500)
         columns[name] = np.where(random.random(500) < 0.8, columns[NAMES[place - 1]], fresh) if place % 2 else fresh
     qids = [{"name": name, "hierarchy": {"widths": [1, 2, 4, 8, 16, 32, 64, 128]}} for name in NAMES]
-    return people_job(folder, pa.table(columns), columns={"quasi_identifiers": qids}, privacy={"k": 5}, suppression={"limit": 0.1})
+    return people_job(
+        folder, pa.table(columns), columns={"quasi_identifiers": qids}, privacy={"k": 5}, suppression={"limit": 0.1}, method=DM
+    )
 
 
+@pytest.mark.ci
 def test_the_optimum_is_certified_where_the_search_comes_to_its_end(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path))
     manifest = made.manifest
@@ -61,6 +65,7 @@ def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(an
             assert value <= bound * (1 + percent / 100) <= value + bound * 0.001001
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("effort", "said"), [(20_000, "best of the nodes above 1 root; "), (4, "above the best above its root; ")])
 def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
@@ -82,6 +87,7 @@ def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> N
     assert made.untold.optimal.startswith("best of the nodes above 1 root; ")
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("objective", ["dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"])
 def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
@@ -115,6 +121,7 @@ def test_the_command_line_shows_it(direct: CommandLine) -> None:
     assert "certified: 43,046,721 nodes in all" in " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("person", [False, True])
 def test_a_part_of_a_lattice_may_begin_at_more_cells_than_a_number_counts(anonymise: Anonymise, tmp_path: Path, person: bool) -> None:
     random = np.random.default_rng(0)

@@ -39,6 +39,7 @@ def check(drawn: LatticeMap, k: int, limit: Fraction) -> None:
             assert (one.status == "fails") == (failing(one.node, k) > floor(limit * 240)), one
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", ["0", "0.05"])
 def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path: Path, limit: str) -> None:
     job = small_job(tmp_path, suppression={"limit": float(limit)})

@@ -53,6 +53,7 @@ def in_files(made: Published, link: str, whose: str | None, k: int = K) -> Told:
     return told_by(frame.select(QIDS).rows(), frame[link].to_list(), people, k)
 
 
+@pytest.mark.ci
 def test_a_run_that_shows_whose_records_belong_together_ends_with_three(anonymise: Anonymise, tmp_path: Path) -> None:
     with pytest.raises(LinkedError, match=r"columns.linkable: \[person\]") as refused:
         anonymise(job(tmp_path, columns=hashed("person")))
@@ -74,6 +75,7 @@ def test_a_run_that_shows_whose_records_belong_together_ends_with_three(anonymis
     assert "no maximum risk is claimed" in UnitWording.of_release(made.manifest).maximum_risk(12)
 
 
+@pytest.mark.ci
 def test_without_a_person_every_pseudonym_counts_as_one(anonymise: Anonymise, tmp_path: Path) -> None:
     with pytest.raises(LinkedError, match="pseudonyms of"):
         anonymise(job(tmp_path, columns=hashed("person", person=[])))
@@ -82,6 +84,7 @@ def test_without_a_person_every_pseudonym_counts_as_one(anonymise: Anonymise, tm
     assert told(one) == in_files(made, "person", None)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "clustering"])
 def test_a_pseudonym_of_its_own_for_every_record_links_nothing(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     number = [None if row % 9 == 0 else row for row in range(len(TABLE))]
@@ -100,6 +103,7 @@ def accounts() -> pa.Table:
     return TABLE.append_column("account", pa.array(held)).append_column("number", pa.array(range(len(TABLE))))
 
 
+@pytest.mark.ci
 def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymise, tmp_path: Path) -> None:
     """An account may be one of several of a person, or shared; a number of each record's own links nothing, whoever's it is."""
     wanted = hashed("person", "account", "number", linkable=["person", "account"])
@@ -127,6 +131,7 @@ def test_linked_records_of_every_method_are_counted(anonymise: Anonymise, tmp_pa
     assert verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)[0].linked
 
 
+@pytest.mark.ci
 def test_a_key_of_three_columns_links_as_a_whole(anonymise: Anonymise, tmp_path: Path) -> None:
     whose: list[int | None] = TABLE["person"].to_pylist()
     table = TABLE
@@ -141,6 +146,7 @@ def test_a_key_of_three_columns_links_as_a_whole(anonymise: Anonymise, tmp_path:
     assert told(one) == told_by(frame.select(QIDS).rows(), both, both, K)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("parts", [{"output": {"format": "csv"}}, {"output": {"partition_by": ["sex"]}}, {"files": 3, "chunk_rows": 60}])
 def test_linked_records_are_counted_whatever_the_files_are(anonymise: Anonymise, tmp_path: Path, parts: dict[str, Any]) -> None:
@@ -149,6 +155,7 @@ def test_linked_records_are_counted_whatever_the_files_are(anonymise: Anonymise,
     assert anonymise(job(tmp_path / "other", columns=wanted, **parts)).manifest.linked == plain.manifest.linked
 
 
+@pytest.mark.ci
 def test_masked_records_are_linked_to_none(anonymise: Anonymise, tmp_path: Path) -> None:
     suppression = {"limit": 0.2, "treatment": "mask"}
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person"), suppression=suppression, privacy={"k": 8}))
@@ -167,6 +174,7 @@ def test_dates_that_are_shifted_link_nothing(anonymise: Anonymise, tmp_path: Pat
     assert anonymise(job(tmp_path, table, columns=wanted)).manifest.linked == ()
 
 
+@pytest.mark.ci
 def test_verify_counts_linked_records_again(anonymise: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person")))
     command = ("verify", str(made.folder), "--job", str(tmp_path / "job.yaml"))
@@ -189,6 +197,7 @@ def test_verify_counts_linked_records_again(anonymise: Anonymise, direct: Comman
     assert json.loads(done.stdout)["linked"] == [counted]
 
 
+@pytest.mark.ci
 def test_a_manifest_that_tells_less_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person")))
     path = made.folder / "manifest.json"
@@ -203,6 +212,7 @@ def test_a_manifest_that_tells_less_is_refused(anonymise: Anonymise, tmp_path: P
     assert verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)
 
 
+@pytest.mark.ci
 def test_report_and_summary_tell_it(anonymise: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns=hashed("person", linkable="person")))
     [one] = made.manifest.linked or ()

@@ -47,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return people_job(tmp_path_factory.mktemp("people"), TABLE, files=3)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_records_that_fail_are_published_otherwise_and_all_others_as_they_were(
     anonymise: Anonymise, folder: Path, treatment: str, rounds: int
@@ -74,6 +75,7 @@ def test_records_that_fail_are_published_otherwise_and_all_others_as_they_were(
     assert [name for name in frame.columns if name not in QIDS] == PAYLOAD
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_figures_are_those_of_the_files(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
     made = anonymise(people_job(tmp_path, TABLE, files=3), *settings(treatment, rounds))
@@ -97,6 +99,7 @@ def test_figures_are_those_of_the_files(anonymise: Anonymise, tmp_path: Path, tr
         assert 0 < made.untold.least_stars <= starred
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_penalties_are_those_that_the_labels_in_the_files_cost(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
     path, asked = people_job(tmp_path, TABLE, files=3), settings(treatment, rounds)
@@ -173,6 +176,7 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(
     assert made.manifest.remainder == plain.manifest.remainder
 
 
+@pytest.mark.ci
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = anonymise(people_job(tmp_path / "free", TABLE), *settings("cell", 2))
     monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
@@ -182,6 +186,7 @@ def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp
     assert digests(short.folder) == digests(free.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(5)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("treatment", "rounds"), [("cell", 0), ("mask", 2)])
@@ -200,6 +205,7 @@ def test_every_class_keeps_what_is_asked_of_sensitive_values(
     verify_release(load_job(path, [f"suppression.rounds={rounds}"]), made.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("first", [0, 1], ids=["starred after", "starred before"])
 def test_what_two_releases_tell_together_is_counted_of_every_stage(anonymise: Anonymise, tmp_path: Path, first: int) -> None:
     notes = pa.array([f"note {number}" for number in range(400)])
@@ -212,6 +218,7 @@ def test_what_two_releases_tell_together_is_counted_of_every_stage(anonymise: An
     assert overlap.shared_at_risk == sum(size for pair, size in pairs.items() if size < 5 and any(pair)) > 0
 
 
+@pytest.mark.ci
 def test_replayed_levels_star_what_fails_at_them_now(anonymise: Anonymise, tmp_path: Path) -> None:
     path = people_job(tmp_path, TABLE)
     first = anonymise(path, *settings("cell", 2)).manifest
@@ -243,6 +250,7 @@ def forged(folder: Path, into: Path, **changes: Any) -> Path:
     return into
 
 
+@pytest.mark.ci
 def test_verification_notices_stars_that_the_manifest_does_not_tell_of(anonymise: Anonymise, folder: Path, tmp_path: Path) -> None:
     asked = settings("cell", 1)
     made = anonymise(folder, *asked)
@@ -267,6 +275,7 @@ def test_verification_notices_stars_that_the_manifest_does_not_tell_of(anonymise
         verify_release(load_job(folder, none), changed)
 
 
+@pytest.mark.ci
 def test_a_starred_class_below_k_is_found_by_a_recount_without_a_manifest(anonymise: Anonymise, folder: Path, tmp_path: Path) -> None:
     made = anonymise(folder, *settings("cell", 0))
     frame = released(made.folder)

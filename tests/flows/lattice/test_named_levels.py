@@ -44,6 +44,7 @@ def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tasks.lattice.optimum.BRANCHED", 1)
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("way", "objective", "limit"), each_pair(list(WAYS), ["gcp", "precision", "c_avg"], ["0.1", "0.4"]))
 def test_the_node_is_the_best_of_those_within_the_levels(
@@ -66,6 +67,7 @@ def test_precision_is_a_share_of_the_whole_hierarchy_whatever_is_left_out(anonym
     assert made.loss["precision"] == pytest.approx(1 - sum(shares) / len(QIDS))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["one root", "several roots", "branch and bound"])
 def test_a_column_of_more_weight_keeps_more_and_the_node_is_the_best_by_the_weighted_sum(
@@ -98,6 +100,7 @@ def test_a_column_of_more_weight_keeps_more_and_the_node_is_the_best_by_the_weig
         assert levels[objective]["zip"] <= (plain.levels or {})["zip"]
 
 
+@pytest.mark.ci
 def test_weights_of_one_change_nothing_but_the_id(anonymise: Anonymise, tmp_path: Path) -> None:
     settings = ["method.objective=gcp", "suppression.limit=0.1"]
     plain = anonymise(job(tmp_path / "plain"), *settings)
@@ -107,6 +110,7 @@ def test_weights_of_one_change_nothing_but_the_id(anonymise: Anonymise, tmp_path
     assert released(same.folder).equals(released(plain.folder))
 
 
+@pytest.mark.ci
 def test_weights_count_in_stars_too(anonymise: Anonymise, tmp_path: Path) -> None:
     settings = ["method.objective=gcp", "method.weights={zip: 3}", "suppression={limit: 0.2, treatment: cell}"]
     made = anonymise(job(tmp_path), *settings)
@@ -116,6 +120,7 @@ def test_weights_count_in_stars_too(anonymise: Anonymise, tmp_path: Path) -> Non
     assert loss["weighted"] != loss["gcp"]
 
 
+@pytest.mark.ci
 def test_a_node_that_is_named_is_taken_and_its_losses_are_those_of_the_search(anonymise: Anonymise, tmp_path: Path) -> None:
     found = anonymise(job(tmp_path / "found"), "suppression.limit=0.1")
     named = anonymise(job(tmp_path / "named"), "suppression.limit=0.1", f"method.node={list(found.manifest.node or ())}")
@@ -126,6 +131,7 @@ def test_a_node_that_is_named_is_taken_and_its_losses_are_those_of_the_search(an
     assert released(named.folder).equals(released(found.folder))
 
 
+@pytest.mark.ci
 def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_out_of_core(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +144,7 @@ def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_
     assert finest.risk == coarser.risk == spilt.risk
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("node", [(1, 2, 1), (0, 3, 2), (1, 1, 3)])
 def test_any_node_is_counted_as_record_by_record(anonymise: Anonymise, tmp_path: Path, node: Node) -> None:
     sizes = Counter(generalise(TABLE, node, QIDS))
@@ -167,7 +174,10 @@ def test_levels_that_cannot_keep_the_promise_are_named(anonymise: Anonymise, tmp
         ("method={name: skald, levels: {agee: [0, 1]}}", "method.levels: 'agee' is no quasi-identifier"),
         ("method={name: skald, levels: {age: [2, 1]}}", "must be the least and the most level"),
         ("method={name: skald, levels: {age: [2]}}", "must be the least and the most level"),
-        ("method={name: skald, weights: {age: 2}}", "the objective counts classes and not columns; use objective: 'precision'"),
+        (
+            "method={name: skald, objective: dm_star, weights: {age: 2}}",
+            "the objective counts classes and not columns; use objective: 'precision'",
+        ),
         ("method={name: skald, objective: gcp, weights: {age: -1}}", "must be a number from 0 to 1,000,000"),
         ("method={name: skald, objective: gcp, weights: {age: 0, sex: 0, zip: 0}}", "all are 0"),
     ],
@@ -211,6 +221,7 @@ def test_a_manifest_of_a_node_that_the_job_does_not_allow_is_refused(anonymise: 
     assert "node" in job_faults(load_job(path, [SETTING, "suppression.limit=0.4"]), other)[0][0]
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", ["0.1", "0.4"])
 def test_the_penalty_of_values_held_is_that_of_each_class_counted_one_by_one(anonymise: Anonymise, tmp_path: Path, limit: str) -> None:
     made = anonymise(job(tmp_path), f"suppression.limit={limit}")

@@ -81,6 +81,7 @@ def job(folder: Path, **parts: Any) -> Path:
     return people_job(folder, TABLE, columns=columns, **parts)
 
 
+@pytest.mark.ci
 @pytest.mark.few(5)
 @pytest.mark.parametrize(("objective", "limit", "small"), each_pair([*PRICED, "c_avg"], ["0", "0.1", "0.4"], [False, True]))
 def test_node_is_the_best_of_all(
@@ -100,6 +101,7 @@ def test_node_is_the_best_of_all(
         assert small
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("objective", ["gcp", "c_avg"])
 def test_the_best_is_also_found_under_l_diversity_and_above_a_dense_root(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
     settings = [f"method.objective={objective}", "suppression.limit=0.2", "privacy.l={disease: {distinct: 2}}"]

@@ -33,6 +33,7 @@ def grown(folder: Path, table: pa.Table) -> None:
     pq.write_table(table, folder / "people" / "zzz.parquet")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
@@ -64,6 +65,7 @@ def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     verified(path, asked, made.folder)
 
 
+@pytest.mark.ci
 def test_old_files_are_not_read_again_for_their_people(anonymise: Anonymise, tmp_path: Path) -> None:
     pairs = tmp_path / ".skald" / "people" / "artifacts" / "pairs"
     path = job(tmp_path, files=2)
@@ -96,6 +98,7 @@ def test_people_that_are_lost_before_they_are_counted_are_not_replaced_by_record
     assert anonymise(path).manifest.persons is not None
 
 
+@pytest.mark.ci
 def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymise, tmp_path: Path) -> None:
     """Twice the records by the same people: every class has as many of them as before, and the same are suppressed."""
     table = visits()
@@ -112,6 +115,7 @@ def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymi
     assert again.manifest.persons.released == first.manifest.persons.released
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_replayed_node_keeps_k_people_of_the_other_data(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
@@ -127,6 +131,7 @@ def test_a_replayed_node_keeps_k_people_of_the_other_data(anonymise: Anonymise, 
     verified(path, (*loose, f"replay={first.manifest.release}"), again.folder)
 
 
+@pytest.mark.ci
 def test_a_copied_file_makes_nobody_two(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     first = anonymise(path)
@@ -136,6 +141,7 @@ def test_a_copied_file_makes_nobody_two(anonymise: Anonymise, tmp_path: Path) ->
     assert not any("count twice" in sentence for sentence in warning_sentences(again.manifest))
 
 
+@pytest.mark.ci
 def test_a_person_in_two_files_and_many_chunks_is_one(anonymise: Anonymise, tmp_path: Path) -> None:
     """Every class has K people of whom one is in all files, and another has half of the records."""
     size = 40
@@ -168,6 +174,7 @@ def test_somebody_with_all_records_but_a_few_is_one_of_k(anonymise: Anonymise, t
     assert made.untold.most_records == 190
 
 
+@pytest.mark.ci
 def test_k_people_of_whom_one_has_all_values_are_not_diverse(anonymise: Anonymise, tmp_path: Path) -> None:
     """The class has four values, and everybody in it holds one of them for certain."""
     table = pa.concat_tables([people(1)] * 7)
@@ -187,6 +194,7 @@ def test_k_people_of_whom_one_has_all_values_are_not_diverse(anonymise: Anonymis
     assert (made.manifest.min_class, made.manifest.measured["l"]["disease"]) == (4, 2)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", ["0.3", "1"])
 def test_records_of_nobody_are_published_with_k_people_and_never_without(anonymise: Anonymise, tmp_path: Path, limit: str) -> None:
     table = visits(300, 4)

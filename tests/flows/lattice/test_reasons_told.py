@@ -37,6 +37,7 @@ def far(members: list[dict[str, Any]], whole: list[dict[str, Any]]) -> bool:
     return abs(share - all_of_it) > T + 1e-9
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("rounds", [0, 3])
 @pytest.mark.parametrize("treatment", ["drop", "mask"])
 def test_every_suppressed_record_has_one_reason_and_the_release_is_verified(direct: CommandLine, treatment: str, rounds: int) -> None:

@@ -30,6 +30,7 @@ def yesterday(anonymise: Anonymise, tmp_path: Path) -> str:
     return release
 
 
+@pytest.mark.ci
 def test_the_earlier_levels_are_applied_and_what_fails_is_suppressed(anonymise: Anonymise, tmp_path: Path, yesterday: str) -> None:
     job = tmp_path / "job.yaml"
     made = anonymise(job, f"replay={yesterday}")
@@ -46,6 +47,7 @@ def test_the_earlier_levels_are_applied_and_what_fails_is_suppressed(anonymise: 
     assert made.manifest.optimal == f"replay of {yesterday}, and no other choice was examined"
 
 
+@pytest.mark.ci
 def test_the_same_levels_put_fewer_records_at_risk_than_better_ones(anonymise: Anonymise, tmp_path: Path, yesterday: str) -> None:
     job = tmp_path / "job.yaml"
     again, better = (anonymise(job, *settings).manifest for settings in ([f"replay={yesterday}"], []))
@@ -54,6 +56,7 @@ def test_the_same_levels_put_fewer_records_at_risk_than_better_ones(anonymise: A
     assert (risk.shared_at_risk or 0) < (other.shared_at_risk or 0)
 
 
+@pytest.mark.ci
 def test_a_replay_of_a_release_on_its_own_data_is_its_data(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     made = anonymise(job)
@@ -63,6 +66,7 @@ def test_a_replay_of_a_release_on_its_own_data_is_its_data(anonymise: Anonymise,
     assert anonymise(job, f"replay={made.manifest.release}").manifest == again.manifest
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "settings", [["privacy.l={disease: {distinct: 2}}", "suppression.limit=0.9"], ["method.root=dense"], ["suppression.treatment=cell"]]
 )
@@ -74,6 +78,7 @@ def test_levels_are_replayed_under_other_promises_and_roots(
     assert made.suppressed
 
 
+@pytest.mark.ci
 def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct: CommandLine, tmp_path: Path, yesterday: str) -> None:
     release = yesterday
     done = direct("run", "job.yaml", "--replay", release, "--set", "suppression.limit=0")
@@ -86,6 +91,7 @@ def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct:
     assert json.loads(kept.stdout)["replay_of"] == release
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
@@ -129,6 +135,7 @@ def of_another_folder(manifest: dict[str, object]) -> None:
     manifest["replay_of"] = "../elsewhere"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -24,6 +24,7 @@ def events_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.ci
 def test_a_run_tells_its_sources_its_release_and_its_exit(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     place = direct.folder / "events.jsonl"
@@ -61,6 +62,7 @@ def test_a_run_that_fails_tells_its_exit_code_and_its_sentence(direct: CommandLi
     assert not re.search("[0-9]", message)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("fault", ["none", "uncovered", "k"])
 def test_no_event_holds_a_cell_value(direct: CommandLine, fault: str) -> None:
     path = canary_job(direct.folder)
@@ -75,6 +77,7 @@ def test_no_event_holds_a_cell_value(direct: CommandLine, fault: str) -> None:
     assert CANARY not in place.read_text()
 
 
+@pytest.mark.ci
 def test_nothing_is_sent_unless_the_environment_asks(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     place = direct.folder / "events.jsonl"

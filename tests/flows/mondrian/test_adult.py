@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult set is not
 PROTOTYPE = 0.0725
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("score", "most"), [("representativity", PROTOTYPE), ("ncp", 0.8 * PROTOTYPE)])
 def test_values_that_a_class_covers_are_few(tmp_path: Path, score: str, most: float) -> None:
     qids = [{"name": name, "hierarchy": {"csv": str(ADULT / f"hierarchy_{name}.csv")}} for name in QIDS]

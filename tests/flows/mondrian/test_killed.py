@@ -18,6 +18,8 @@ from tests.flows.engine.test_dask import cluster_of, made, release
 from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 
+pytestmark = pytest.mark.promise
+
 FRAGMENTS = 16
 HELD = 3
 TABLE = people(6000)

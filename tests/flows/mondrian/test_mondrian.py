@@ -35,6 +35,7 @@ def cut() -> Cut:
     return lambda job, *settings: getattr(flow, "fn", flow)(job, tuple(settings))
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "method", [*WAYS, MONDRIAN | {"score": "ncp"}, MONDRIAN | {"mode": "median", "generalisation": "hierarchy"} | FRAGMENTS]
@@ -51,6 +52,7 @@ def test_every_record_is_released_in_a_class_of_k(cut: Cut, tmp_path: Path, meth
     assert made.untold.risk == risk_of(ClassSizes.of(Counter(source.values())))
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", WAYS)
 def test_what_is_published_covers_the_value_that_it_stands_for(cut: Cut, tmp_path: Path, method: dict) -> None:
     table = people(300).append_column("key", pa.array([f"key {number}" for number in range(300)]))
@@ -78,6 +80,7 @@ def _within(value: int, label: str) -> bool:
     return (label.startswith("<=") or ends[0] <= value) and (label.startswith(">=") or value <= ends[-1])
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", WAYS)
 def test_release_is_identical_for_any_chunking_and_order_of_records(cut: Cut, tmp_path: Path, method: dict) -> None:
@@ -88,6 +91,7 @@ def test_release_is_identical_for_any_chunking_and_order_of_records(cut: Cut, tm
     assert digests(one.folder) == digests(two.folder)
 
 
+@pytest.mark.ci
 def test_fragments_of_a_complete_sample_publish_what_a_centralised_run_does(cut: Cut, tmp_path: Path) -> None:
     whole = released(cut(people_job(tmp_path / "one", method=MONDRIAN)).folder)
     parts = cut(people_job(tmp_path / "two", method=MONDRIAN | {"fragments": {"count": 8, "sample": 1}}))
@@ -95,6 +99,7 @@ def test_fragments_of_a_complete_sample_publish_what_a_centralised_run_does(cut:
     assert sorted(whole.rows(), key=str) == sorted(released(parts.folder).rows(), key=str)
 
 
+@pytest.mark.ci
 def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, tmp_path: Path) -> None:
     table = pa.table({"q": [number // 10 for number in range(400)], "s": ["x"] * 400})
     method = MONDRIAN | {"fragments": {"count": 2, "sample": 1}, "generalisation": "hierarchy"}
@@ -138,6 +143,7 @@ def values_of(release: Path) -> list[Counter[Any]]:
     return [Counter(part["disease"].to_list()) for _, part in released(release).group_by(QIDS)]
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("privacy", "keeps"), PROMISES, ids=["distinct", "t", "entropy"])
 @pytest.mark.parametrize("way", range(len(WAYS)))
@@ -151,6 +157,7 @@ def test_privacy_models_hold_in_every_class(
     assert 1 < made.manifest.classes < unlimited(way).manifest.classes
 
 
+@pytest.mark.ci
 def test_bounds_are_the_least_and_greatest_values_of_the_class(cut: Cut, tmp_path: Path) -> None:
     made = cut(people_job(tmp_path, method=MONDRIAN, intervals="bounds", endpoints="observed"))
     frame = released(made.folder)
@@ -206,6 +213,7 @@ def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.Monke
     assert min(numbers) > 1
 
 
+@pytest.mark.ci
 def test_generalisation_is_chosen_for_each_qid(cut: Cut, tmp_path: Path) -> None:
     ways = {"sex": "set", "age": "hierarchy", "zip": "prefix", "height": "set", "born": "interval"}
     frame = released(cut(people_job(tmp_path, method=MONDRIAN | {"generalisation": ways})).folder)
@@ -225,6 +233,7 @@ def test_intervals_of_words_are_refused(cut: Cut, tmp_path: Path) -> None:
 # What the reference implementation of the paper gets wrong, one promise each.
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("how", [{"cut": "quantile", "sample": 1}, {"cut": "multidimensional", "sample": 0.3, "seed": 6}])
 def test_a_fragment_of_few_distinct_values_publishes_no_class_below_k(cut: Cut, tmp_path: Path, how: dict) -> None:
     table = pa.table({"q": [1] * 20 + [2] * 20 + [3] * 2, "s": ["x"] * 42})
@@ -235,6 +244,7 @@ def test_a_fragment_of_few_distinct_values_publishes_no_class_below_k(cut: Cut, 
     assert min(class_sizes(released(made.folder), ["q"]).values()) >= 5
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("way", ["quantile", "multidimensional"])
 def test_records_with_a_null_in_a_cut_column_are_anonymised_like_others(cut: Cut, tmp_path: Path, way: str) -> None:
     values = [*range(20), None, None, None, *range(20)]
@@ -247,6 +257,7 @@ def test_records_with_a_null_in_a_cut_column_are_anonymised_like_others(cut: Cut
     assert min(class_sizes(frame, ["q"]).values()) >= 5
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", WAYS)
 def test_a_table_that_breaks_the_promise_as_a_whole_is_not_published(cut: Cut, tmp_path: Path, method: dict) -> None:
     table = pa.table({"q": [1, 2, 3, 4], "s": ["x"] * 4})
@@ -258,6 +269,7 @@ def test_a_table_that_breaks_the_promise_as_a_whole_is_not_published(cut: Cut, t
     assert not (tmp_path / "alike" / "releases").exists()
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", WAYS)
 def test_negative_numbers_and_constant_columns_are_measured(cut: Cut, tmp_path: Path, method: dict) -> None:
     for name, values in {"negative": [-3, -2, -2, -1, -9, -8], "constant": [7] * 6}.items():
@@ -267,6 +279,7 @@ def test_negative_numbers_and_constant_columns_are_measured(cut: Cut, tmp_path: 
         assert made.manifest.released == 6
 
 
+@pytest.mark.ci
 def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = cut(people_job(tmp_path / "one", method=MONDRIAN | FRAGMENTS))
     job = people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS)

@@ -35,6 +35,7 @@ def job(folder: Path, method: dict[str, Any], *, turned: bool = False) -> Path:
     return two_column_job(folder, TABLE, tree, method=method, privacy={"k": 5})
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "method", [NCP, {"name": "mondrian", "order": "learnt"}, NCP | {"fragments": {"count": 2, "sample": 1}}], ids=["ncp", "median", "parts"]
@@ -73,6 +74,7 @@ def test_a_replay_cuts_in_the_order_that_was_learnt_then(cut: Cut, tmp_path: Pat
     assert other.manifest.search["orders_learnt"] == 1
 
 
+@pytest.mark.ci
 def test_records_that_were_set_apart_along_another_order_are_set_apart_again(cut: Cut, tmp_path: Path) -> None:
     # Listed, {a, b} are cut from {c, d}; learnt, {a, d} from {b, c}, by the same ranks.
     counts = {"a": 30, "b": 20, "c": 25, "d": 25}

@@ -72,6 +72,7 @@ def test_records_that_shared_a_class_share_one_again_whatever_came(run: Run, job
     assert digests(chained.folder) == digests(again.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("treatment", ["drop", "mask"])
 def test_classes_that_lost_too_many_records_are_suppressed_within_the_limit(run: Run, job: Path, tmp_path: Path, treatment: str) -> None:
@@ -91,6 +92,7 @@ def test_classes_that_lost_too_many_records_are_suppressed_within_the_limit(run:
     assert manifest.loss["dm_star"] == sum(size * size for size in sizes.values()) + manifest.suppressed**2
 
 
+@pytest.mark.ci
 def test_cuts_that_cannot_be_found_again_are_refused(run: Run, job: Path, tmp_path: Path) -> None:
     release = run(job).manifest.release
     for settings, said in (

@@ -101,6 +101,7 @@ def test_every_l_diversity_has_its_key(tmp_path: Path, criterion: str, promised:
     assert job["privacy"] == {"k": 3, "l": {"disease": promised}}
 
 
+@pytest.mark.ci
 def test_the_job_runs_and_keeps_what_the_project_asked_for(direct: CommandLine) -> None:
     with (direct.folder / "people.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=";").writerows([("name", "sex", "age", "disease", "ward", "town"), *((*row, "y") for row in ROWS)])

@@ -27,6 +27,7 @@ def with_mails() -> pa.Table:
     return people(ROWS).append_column("contact", MAILS)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("files", "chunk_rows"), [(1, 1_000_000), (7, 1_000_000), (3, 11)])
 def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anonymise, tmp_path: Path, files: int, chunk_rows: int) -> None:
@@ -42,6 +43,7 @@ def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anony
             assert one.looked_at == one.distinct
 
 
+@pytest.mark.ci
 def test_what_is_treated_or_left_out_is_not_among_them(anonymise: Anonymise, tmp_path: Path) -> None:
     columns = job_of()["columns"]
     columns["identifiers"] = ["person", "note"]
@@ -69,6 +71,7 @@ def test_plan_refuses_what_a_run_would(direct: CommandLine, tmp_path: Path) -> N
         assert (done.returncode, "'contact': e-mail addresses" in done.stderr) == (2, True)
 
 
+@pytest.mark.ci
 def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(direct: CommandLine, tmp_path: Path) -> None:
     columns = job_of()["columns"]
     columns["insensitive"].append("contact")
@@ -100,6 +103,7 @@ def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(d
     assert "EMA" not in direct("run", "job.yaml").stdout
 
 
+@pytest.mark.ci
 def test_a_maximum_risk_is_claimed_where_nothing_was_seen(anonymise: Anonymise, tmp_path: Path) -> None:
     columns = job_of()["columns"] | {"accept_untreated": True}
     made = anonymise(people_job(tmp_path, columns=columns, privacy={"k": 12}, suppression={"limit": 1}))
@@ -116,6 +120,7 @@ def test_a_number_that_each_person_keeps_is_refused_where_persons_are_named(anon
         anonymise(people_job(tmp_path / "persons", table, columns=rest(person="person")))
 
 
+@pytest.mark.ci
 def test_only_new_files_are_looked_through(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, files=3, chunk_rows=150)
     anonymise(job)

@@ -87,6 +87,7 @@ def figures(manifest: Manifest, kind: str) -> list[int]:
     return [one.unique_records, one.below_k, one.with_classes]
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("output", ["parquet", "csv", "duckdb"])
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
@@ -116,6 +117,7 @@ def _rows(folder: Path, output: str) -> list[dict[str, Any]]:
         return connection.sql(f'FROM "{name}"').pl().to_dicts()
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "fragments"])
 def test_persons_are_those_of_a_plain_count_of_people(
@@ -144,6 +146,7 @@ def test_persons_are_those_of_a_plain_count_of_people(
     assert elsewhere.persons is None or elsewhere.together == {}
 
 
+@pytest.mark.ci
 def test_it_is_said_first_and_no_maximum_risk_is_claimed(direct: CommandLine) -> None:
     path = job(direct.folder, privacy={"k": 12}, method={"name": "skald"}, columns={"insensitive": "rest"})
     done = direct("run", path)
@@ -176,6 +179,7 @@ def test_where_k_share_every_combination_it_is_claimed(anonymise: Anonymise, tmp
     assert report["came_out"]["warnings"] == []
 
 
+@pytest.mark.ci
 def test_a_job_accepts_it_by_name_and_the_claim_says_what_it_is_of(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, columns={"accept_untreated": True}), "privacy.k=12")
     claim = json.loads((made.folder / "report.json").read_text())["maximum_risk"]
@@ -186,6 +190,7 @@ def test_a_job_accepts_it_by_name_and_the_claim_says_what_it_is_of(anonymise: An
     assert [file.sha256 for file in made.manifest.files] == [file.sha256 for file in plain.manifest.files]
 
 
+@pytest.mark.ci
 def test_a_policy_forbids_to_accept_it(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(yaml.safe_dump({"version": 1, "accept_untreated": False}))
@@ -200,6 +205,7 @@ def test_a_policy_forbids_to_accept_it(anonymise: Anonymise, tmp_path: Path, mon
     assert anonymise(job(tmp_path / "coarse", columns=coarse)).new
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("alone", [0, 1, K - 1, K, K + 1])
 def test_how_few_stand_out_is_not_told_where_they_are_fewer_than_k(anonymise: Anonymise, tmp_path: Path, alone: int) -> None:
     rows = 40
@@ -212,6 +218,7 @@ def test_how_few_stand_out_is_not_told_where_they_are_fewer_than_k(anonymise: An
         assert f"at most {K} of" in warning
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("key", ["passthrough_together", "sensitive_together"])
 def test_a_figure_that_is_not_that_of_the_files_is_noticed(anonymise: Anonymise, tmp_path: Path, key: str) -> None:
     path = job(tmp_path)
@@ -223,6 +230,7 @@ def test_a_figure_that_is_not_that_of_the_files_is_noticed(anonymise: Anonymise,
         verify_release(load_job(path), made.folder)
 
 
+@pytest.mark.ci
 def test_what_is_withheld_is_not_published_and_cancels_no_claim(anonymise: Anonymise, tmp_path: Path) -> None:
     # A longitude that repeats is no number of a person either, under whichever role.
     table = TABLE.append_column("longitude", pa.array([-122.25 + number / 8 for number in RANDOM.integers(0, 20, ROWS)]))

@@ -37,6 +37,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
         assert (qid.without.unique, qid.without.below_k) == exposed([name for name in qids if name != qid.name], k), qid.name
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("coded_anew")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("word", [1 << 62, 2000], ids=["one word", "several words"])
@@ -64,6 +65,7 @@ def test_one_quasi_identifier_is_all_there_is(tmp_path: Path) -> None:
     assert_plain(make_plan(load_job(people_job(tmp_path, TABLE, columns=columns))), ["age"], 5)
 
 
+@pytest.mark.ci
 def test_a_run_counts_nothing_of_the_plan_again_and_tells_the_same_risk(anonymise: Anonymise, tmp_path: Path) -> None:
     path = people_job(tmp_path, TABLE)
     plan = make_plan(load_job(path))
@@ -73,6 +75,7 @@ def test_a_run_counts_nothing_of_the_plan_again_and_tells_the_same_risk(anonymis
     assert untold.risk == plan.risk
 
 
+@pytest.mark.ci
 def test_what_is_not_counted_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = people_job(tmp_path, TABLE)
     quick = make_plan(load_job(path), quick=True)

@@ -30,6 +30,7 @@ def exposed(names: list[str]) -> tuple[int, int, int]:
     return len(alone), len(below), len(mine)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.usefixtures("coded_anew")
 @pytest.mark.parametrize("word", [1 << 62, 40], ids=["one word", "several words"])
 @pytest.mark.parametrize("settings", [[], ["chunk_rows=70"], ["privacy.l={disease: {distinct: 2}}", "chunk_rows=70"]])
@@ -49,6 +50,7 @@ def test_who_stands_out_is_what_a_plain_count_of_persons_says(
         assert without == exposed([name for name in QIDS if name != qid.name])
 
 
+@pytest.mark.ci
 def test_a_run_tells_the_risk_of_its_plan(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     plan = make_plan(load_job(path))
@@ -73,6 +75,7 @@ def test_a_plan_speaks_of_persons_and_of_records_where_it_means_them(direct: Com
     assert "unique records" not in said
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 def test_a_plan_says_that_no_record_names_a_person_and_a_run_is_refused(anonymise: Anonymise, tmp_path: Path, method: str) -> None:

@@ -46,6 +46,7 @@ def refused(anonymise: Anonymise, job: Path, *settings: str) -> tuple[str, ...]:
     return error.value.faults
 
 
+@pytest.mark.ci
 def test_a_job_that_keeps_the_policy_runs_and_manifest_and_report_bear_its_digest(
     anonymise: Anonymise, policy: Path, tmp_path: Path
 ) -> None:
@@ -57,6 +58,7 @@ def test_a_job_that_keeps_the_policy_runs_and_manifest_and_report_bear_its_diges
     assert digest in (published.folder / "report.html").read_text()
 
 
+@pytest.mark.ci
 def test_the_policy_changes_no_id_and_no_byte(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without = anonymise(people_job(tmp_path / "without"))
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(POLICY))
@@ -105,6 +107,7 @@ def test_what_is_never_published_has_no_role_in_which_it_is(anonymise: Anonymise
     assert fault.startswith("column 'person' is never to be published")
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -127,6 +130,7 @@ def test_a_query_cannot_rename_what_is_never_published(anonymise: Anonymise, tmp
     assert said in fault
 
 
+@pytest.mark.ci
 def test_persons_are_said_where_the_policy_asks_for_them(anonymise: Anonymise, policy: Path, tmp_path: Path) -> None:
     say(policy, person="required")
     (fault,) = refused(anonymise, people_job(tmp_path))

@@ -137,6 +137,7 @@ METHODS_TRIED: list[tuple[tuple[str, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("settings", "values"), METHODS_TRIED, ids=[" ".join(settings) for settings, _ in METHODS_TRIED])
 def test_how_far_the_farthest_value_behind_an_end_lies_is_in_no_figure(
@@ -150,6 +151,7 @@ def test_how_far_the_farthest_value_behind_an_end_lies_is_in_no_figure(
     assert one.manifest.loss["gcp"] > 0
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "settings",
@@ -178,6 +180,7 @@ def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> Published:
     return made
 
 
+@pytest.mark.ci
 @tried(5)
 @given(
     seed=st.integers(0, 1),
@@ -200,6 +203,7 @@ def test_the_values_of_a_record_that_is_not_published_are_in_no_figure(
         same_figures(one, other)
 
 
+@pytest.mark.ci
 def test_the_distance_from_the_source_tells_nothing_of_a_record_that_is_not_published(tmp_path: Path) -> None:
     settings = "privacy.t={dx: {t: 0.6}}", "suppression.limit=0.1"
     lone = with_value(people(5), 30, age=3, zip="999", income=-77_777, job="smith", dx="flu")

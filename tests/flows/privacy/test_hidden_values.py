@@ -58,6 +58,7 @@ def job(folder: Path, qids: Mapping[str, Mapping[str, Any]], name: str = "safe")
     return people_job(folder, patients(), name=name, columns=columns, privacy={"k": 2}, suppression={"limit": 0.1})
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_publishes_what_the_safe_harbour_hides(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -93,6 +94,7 @@ def test_of_all_nodes_that_hide_the_values_the_best_is_found(anonymise: Anonymis
     assert manifest.loss["dm_star"] == sum(size * size for size in sizes.values())
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 def test_a_release_that_tells_hidden_values_is_refused(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     made = anonymise(job(tmp_path / "plain", PLAIN, "plain"), f"method.name={method}")
@@ -121,6 +123,7 @@ def test_ranges_of_hidden_values_are_refused_with_the_job(tmp_path: Path, settin
         load_job(job(tmp_path, SAFE), settings)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_births_of_people_over_89_are_one_group_whatever_the_method(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -156,6 +159,7 @@ def test_the_newest_census_is_the_default_and_each_has_its_name(tmp_path: Path) 
     assert SPARSE_ZIP_CODES["hipaa"] == OF_2020
 
 
+@pytest.mark.ci
 def test_a_job_without_hidden_values_keeps_its_release_id(anonymise: Anonymise, tmp_path: Path) -> None:
     explicit = {name: {**spec, "exact": True} for name, spec in PLAIN.items()}
     first, second = anonymise(job(tmp_path / "a", PLAIN)), anonymise(job(tmp_path / "b", explicit))

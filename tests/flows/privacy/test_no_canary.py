@@ -16,6 +16,8 @@ from tests.jobs import write_parquet
 from tests.patience import until
 from tests.prefect_server import serving
 
+pytestmark = pytest.mark.promise
+
 CANARY = "CANARY"
 ROWS = 200
 

@@ -57,6 +57,7 @@ def values_of(frame: pl.DataFrame) -> set[Any]:
     return {value for column in frame for value in column.drop_nulls().to_list()}
 
 
+@pytest.mark.ci
 @pytest.mark.few(5)
 @pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize(
@@ -84,6 +85,7 @@ def test_a_file_holds_the_bytes_of_the_values_of_its_own_records_and_of_no_other
         assert here & every
 
 
+@pytest.mark.ci
 def test_the_cases_cover_suppression_generalisation_and_neither(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, table(), columns=COLUMNS, name="bytes")
     rare = anonymise(job, "privacy.k=8", "suppression.limit=0.4").manifest

@@ -61,6 +61,7 @@ def persons_of(published: Any) -> Persons:
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", list(METHODS))
 def test_nobody_has_more_records_and_nothing_else_is_withheld(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -83,6 +84,7 @@ def test_of_few_persons_it_is_not_told_how_many_were_withheld(anonymise: Anonymi
     assert done.manifest.records < RECORDS
 
 
+@pytest.mark.ci
 def test_verification_draws_the_same_records_from_job_and_source(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     done = anonymise(path)
@@ -96,6 +98,7 @@ def test_verification_draws_the_same_records_from_job_and_source(anonymise: Anon
     assert manifest["persons"]["withheld"] > 0
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("setting", "said"), [("columns.most_records=2", "more than 2 records"), ("columns.most_records=5", "records")])
 def test_a_release_by_another_bound_is_found_out(anonymise: Anonymise, tmp_path: Path, setting: str, said: str) -> None:
     path = job(tmp_path)
@@ -104,6 +107,7 @@ def test_a_release_by_another_bound_is_found_out(anonymise: Anonymise, tmp_path:
         verified_release(load_job(path, (setting,)), str(done.folder), None)
 
 
+@pytest.mark.ci
 def test_the_draw_depends_on_the_source_alone(anonymise: Anonymise, tmp_path: Path) -> None:
     first = anonymise(job(tmp_path / "one"))
     again = anonymise(job(tmp_path / "two"), "chunk_rows=50", "threads=1")
@@ -112,6 +116,7 @@ def test_the_draw_depends_on_the_source_alone(anonymise: Anonymise, tmp_path: Pa
     assert set(released(first.folder)["note"]) != set(released(other.folder)["note"])
 
 
+@pytest.mark.ci
 def test_files_whose_folders_name_the_person(anonymise: Anonymise, tmp_path: Path) -> None:
     whose = np.array([number % 40 for number in range(RECORDS)])
     for person in range(40):

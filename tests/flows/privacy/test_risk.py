@@ -31,6 +31,7 @@ def check(figures: Mapping[str, Any], sizes: list[int], suppressed: int) -> None
     assert figures["unique"] == sizes.count(1)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "settings",
@@ -58,6 +59,7 @@ def test_risk_before_needs_no_root_as_fine_as_the_source(anonymise: Anonymise, t
     check(untold.risk, list(SOURCE.values()), 0)
 
 
+@pytest.mark.ci
 def test_an_altered_risk_is_noticed(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     folder = anonymise(job).folder
@@ -69,6 +71,7 @@ def test_an_altered_risk_is_noticed(anonymise: Anonymise, tmp_path: Path) -> Non
         verify_release(load_job(job), folder)
 
 
+@pytest.mark.ci
 def test_run_and_verify_show_the_same_risk(direct: CommandLine) -> None:
     columns = job_of()["columns"] | {"insensitive": [], "withheld": ["note", "score", "visits"]}
     job = people_job(direct.folder / "job", TABLE, columns=columns)

@@ -57,7 +57,7 @@ def job(folder: Path, data: pa.Table, privacy: dict[str, Any], limit: float, tre
             "version": 1, "name": "people", "source": {"path": "people/*.parquet"},
             "columns": {"quasi_identifiers": qids, "sensitive": ["disease", "pay"]},
             "privacy": {"k": 3} | privacy, "suppression": {"limit": limit, "treatment": treatment},
-            "method": {"name": "skald"}, "memory": "256MB", "target": "releases",
+            "method": {"name": "skald", "objective": "dm_star"}, "memory": "256MB", "target": "releases",
         },
     )  # fmt: skip
 
@@ -125,6 +125,7 @@ def best(
     return node, value, lost
 
 
+@pytest.mark.ci
 @pytest.mark.few(5)
 @pytest.mark.parametrize(("limit", "seed"), [(0, 0), (0.1, 1), (0.4, 0)])
 @pytest.mark.parametrize("model", MODELS)
@@ -143,6 +144,7 @@ def test_the_optimum_is_that_of_a_full_enumeration(anonymise: Anonymise, tmp_pat
     assert all(safe(members, rows, MODELS[model]) for members in classes.values())
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_masked_records_are_a_class_that_keeps_the_promise_too(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
@@ -154,6 +156,7 @@ def test_masked_records_are_a_class_that_keeps_the_promise_too(anonymise: Anonym
     assert not masked or safe(masked, rows, MODELS[model])
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_verification_notices_a_class_whose_sensitive_values_were_evened_out(anonymise: Anonymise, tmp_path: Path, model: str) -> None:

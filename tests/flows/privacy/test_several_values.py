@@ -100,6 +100,7 @@ def check(made: Any, path: Path, model: str) -> None:
     verify_release(load_job(path), made.folder, kept)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_nobody_is_certain_to_hold_a_value_by_skald(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
@@ -107,6 +108,7 @@ def test_nobody_is_certain_to_hold_a_value_by_skald(anonymise: Anonymise, tmp_pa
     check(anonymise(path), path, model)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS[1:])
 @pytest.mark.parametrize("model", MODELS)
@@ -126,6 +128,7 @@ def test_one_value_counts_values_that_all_persons_of_a_class_hold(anonymise: Ano
     assert verify_release(load_job(path), made.folder)[0].one_value == {"dx": (10, 320)}
 
 
+@pytest.mark.ci
 def test_the_recount_refuses_a_class_in_which_everybody_holds_a_value(anonymise: Anonymise, tmp_path: Path) -> None:
     """The release of a job without the promise, held against the job with it."""
     path = people_job(tmp_path, visits(), {})
@@ -140,6 +143,7 @@ def test_the_recount_refuses_a_class_in_which_everybody_holds_a_value(anonymise:
             verify_release(load_job(asked), made.folder, kept)
 
 
+@pytest.mark.ci
 def test_the_largest_share_of_one_person_is_rounded_up_coarsely(anonymise: Anonymise, tmp_path: Path) -> None:
     """Of the 44 records of a class one person holds 14, which is 32 %; of 32 everybody holds two, and of 16 one."""
     data = pa.concat_tables([visits(), pa.Table.from_pylist([{"pid": 20, "age": 40, "dx": "acne"}] * 12)])
@@ -163,6 +167,7 @@ def test_where_all_records_together_break_it_the_sentence_says_so(anonymise: Ano
     assert isinstance(refused.value, HoldersError)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian"])
 def test_classes_are_found_although_all_records_together_break_it(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     """Everybody has both diagnoses, at two ages far apart, where half of the people have each."""

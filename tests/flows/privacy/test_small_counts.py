@@ -69,6 +69,7 @@ def test_a_number_of_records_that_k_persons_have_is_told(tmp_path: Path) -> None
     assert persons.most_records == 3
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("came", "told"), [(3, None), (30, 60)])
 def test_how_few_came_does_not_follow_from_what_was_counted_before(tmp_path: Path, came: int, told: int | None) -> None:

@@ -47,6 +47,7 @@ def masked(table: pa.Table, node: tuple[int, ...], k: int) -> tuple[Rows, int]:
     return Counter(row for row in rows if found >= k or row[: len(QIDS)] != STARS), found if found >= k else 0
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("limit", "objective"), [*product([0, 0.05, 0.2], ["dm_star", "dm_all"]), (1, "dm_star")])
 def test_drop_publishes_exactly_the_records_of_passing_classes(anonymise: Anonymise, tmp_path: Path, limit: float, objective: str) -> None:
     made = anonymise(people_job(tmp_path, TABLE), f"suppression.limit={limit}", f"method.objective={objective}")
@@ -58,6 +59,7 @@ def test_drop_publishes_exactly_the_records_of_passing_classes(anonymise: Anonym
     assert (manifest.classes, manifest.min_class) == (len(sizes), min(sizes.values()))
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", [0.02, 0.05, 0.2])
 def test_mask_publishes_every_other_record_with_stars(anonymise: Anonymise, tmp_path: Path, limit: float) -> None:
     made = anonymise(people_job(tmp_path, TABLE), f"suppression.limit={limit}", "suppression.treatment=mask")
@@ -70,6 +72,7 @@ def test_mask_publishes_every_other_record_with_stars(anonymise: Anonymise, tmp_
     assert min(class_sizes(frame, QIDS).values()) == manifest.min_class >= 5
 
 
+@pytest.mark.ci
 def test_mask_of_fewer_than_k_records_is_dropped(anonymise: Anonymise, tmp_path: Path) -> None:
     made = []
     for rare in (3, 5):
@@ -84,6 +87,7 @@ def test_mask_of_fewer_than_k_records_is_dropped(anonymise: Anonymise, tmp_path:
     assert class_sizes(released(made[1].folder), ["q"]) == {("a",): 10, ("b",): 10, ("*",): 5}
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("objective", ["dm_all", "precision"])
 def test_a_choice_that_would_suppress_everything_is_not_made_where_another_publishes(
     anonymise: Anonymise, tmp_path: Path, objective: str
@@ -102,6 +106,7 @@ TYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("names", ["abc", "def", "ghi"])
 def test_level_zero_keeps_the_values_their_type_and_their_nulls(anonymise: Anonymise, tmp_path: Path, names: str) -> None:
     types = {name: TYPES[name] for name in names}
@@ -123,12 +128,14 @@ def test_null_stays_a_group_of_its_own_below_the_last_level(anonymise: Anonymise
     assert class_sizes(released(top.folder), ["q"]) == {("*",): 12}
 
 
+@pytest.mark.ci
 def test_empty_text_is_not_null(anonymise: Anonymise, tmp_path: Path) -> None:
     table = pa.table({"q": [None] * 3 + [""] * 3, "s": ["", None, "x"] * 2})
     made = anonymise(two_column_job(tmp_path, table, {"prefix": [1]}), "privacy.k=3")
     assert Counter(released(made.folder).rows()) == Counter(zip(*table.to_pydict().values(), strict=True))
 
 
+@pytest.mark.ci
 def test_bounds_are_two_numerical_columns_in_the_place_of_one(anonymise: Anonymise, tmp_path: Path) -> None:
     table = pa.table({"q": pa.array([21, 22, 23, 31, 35, 39, None, None, None], pa.int64()), "s": [1] * 9})
     made = anonymise(two_column_job(tmp_path, table, {"widths": [1, 10]}, intervals="bounds"), "privacy.k=3")
@@ -139,6 +146,7 @@ def test_bounds_are_two_numerical_columns_in_the_place_of_one(anonymise: Anonymi
     assert released(exact.folder).rows() == [(5, 5, 1)] * 5
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("intervals", ["text", "bounds"])
 def test_ranks_are_published_as_observed_values(anonymise: Anonymise, tmp_path: Path, intervals: str) -> None:
     table = pa.table({"q": pa.array([1, 500, 501, 9000] * 2, pa.int64()), "s": [1] * 8})
@@ -147,6 +155,7 @@ def test_ranks_are_published_as_observed_values(anonymise: Anonymise, tmp_path: 
     assert classes == ({(1, 500), (501, 9000)} if intervals == "bounds" else {("[1 - 500]",), ("[501 - 9000]",)})
 
 
+@pytest.mark.ci
 def test_rest_publishes_all_columns_that_no_role_names(anonymise: Anonymise, tmp_path: Path) -> None:
     columns = job_of()["columns"] | {"insensitive": "rest"}
     made = anonymise(people_job(tmp_path, TABLE, columns=columns))
@@ -154,6 +163,7 @@ def test_rest_publishes_all_columns_that_no_role_names(anonymise: Anonymise, tmp
     assert Counter(released(made.folder).rows()) == dropped(TABLE, made.manifest.node, 5)
 
 
+@pytest.mark.ci
 def test_k_of_one_changes_nothing_but_the_identifiers(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path, TABLE), "privacy.k=1", "suppression.limit=0")
     assert made.manifest.node == (0,) * len(QIDS)
@@ -169,6 +179,7 @@ def test_k_of_all_records_makes_one_class(anonymise: Anonymise, tmp_path: Path) 
     assert (manifest.classes, manifest.min_class, manifest.suppressed) == (1, 400, 0)
 
 
+@pytest.mark.ci
 @pytest.mark.few(6)
 @pytest.mark.parametrize(("k", "limit", "objective"), each_pair([2, 5, 20], [0, 0.1, 0.5], ["dm_star", "dm_all"]))
 def test_node_is_the_best_of_all_by_exhaustive_search(anonymise: Anonymise, tmp_path: Path, k: int, limit: float, objective: str) -> None:

@@ -74,6 +74,7 @@ def keeps(rows: list[Row], everyone: list[Row], privacy: dict[str, Any]) -> bool
     )
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("limit", "seed"), [(0.1, 0), (0.4, 1)])
 @pytest.mark.parametrize("model", MODELS)
@@ -94,6 +95,7 @@ def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(
     verify_release(load_job(path), made.folder, people_of_release(made.manifest.release, store_of(path.parent)))
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("model", "output"), each_value(OFTEN, [{"format": "csv"}, {"format": "duckdb"}]))
 def test_whatever_the_files_are_the_worst_class_is_the_same(
@@ -112,6 +114,7 @@ def test_whatever_the_files_are_the_worst_class_is_the_same(
     assert worst[0] == pytest.approx(worst[1])
 
 
+@pytest.mark.ci
 def test_one_person_with_a_value_a_thousand_times_has_it_once(anonymise: Anonymise, tmp_path: Path) -> None:
     """Two values, each of three people: as even as can be, whatever one of them adds in records."""
     who = [1.0] * 1000 + [2.0, 3.0, 4.0, 5.0, 6.0]
@@ -134,6 +137,7 @@ def store_of(folder: Path) -> Store:
     return Store(folder / ".skald" / "people" / "artifacts")
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_values_of_other_people_are_not_believed(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
@@ -148,6 +152,7 @@ def test_values_of_other_people_are_not_believed(anonymise: Anonymise, tmp_path:
         verify_release(load_job(path), made.folder, kept)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("model", ["recursive", "equal"])
 def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
     """The values of one class all become those of a few people, whose shares are others."""
@@ -162,6 +167,7 @@ def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tm
         verify_release(load_job(path), made.folder, kept)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("model", OFTEN)
 def test_verify_says_which_values_it_cannot_count_without_people(
@@ -176,6 +182,7 @@ def test_verify_says_which_values_it_cannot_count_without_people(
     assert any(f"'{column}'" in line for line in json.loads(gone.stdout)["unverified"])
 
 
+@pytest.mark.ci
 def test_with_the_source_gone_people_are_held_against_those_of_the_files(anonymise: Anonymise, tmp_path: Path) -> None:
     path = people_job(tmp_path, visits(0), {"t": {"disease": {"t": 0.25}}}, 0)
     made = anonymise(path)

@@ -158,6 +158,7 @@ def published(release: Path) -> Counter[tuple[Any, ...]]:
     return Counter(released(release).select(["disease", *PSEUDONYMS]).rows())
 
 
+@pytest.mark.ci
 def test_every_treatment_publishes_what_it_says_with_types_kept_and_nulls_null(original: Path) -> None:
     frame = released(release_of(original))
     assert frame.columns == ["age", "disease", *PSEUDONYMS]
@@ -166,6 +167,7 @@ def test_every_treatment_publishes_what_it_says_with_types_kept_and_nulls_null(o
     assert published(release_of(original)) == expected(original)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("method", "settings"),
@@ -206,6 +208,7 @@ def test_manifest_report_and_summary_say_that_a_release_is_pseudonymous(original
     assert "no identifier is among them" not in page
 
 
+@pytest.mark.ci
 def test_another_key_makes_another_release_that_cannot_be_linked_and_the_same_one_none(
     original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +250,7 @@ def faults(folder: Path, path: Path, frame: pl.DataFrame, *settings: str) -> str
     return str(refused.value)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("column", PSEUDONYMS)
 def test_the_recount_refuses_originals_in_the_place_of_pseudonyms(original: Path, tmp_path: Path, column: str) -> None:

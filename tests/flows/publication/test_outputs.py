@@ -76,6 +76,7 @@ def in_parquet(request: pytest.FixtureRequest, anonymise: Anonymise, tmp_path_fa
     return request.param, released(anonymise(job, *SETTINGS).folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("output", OTHERS)
 def test_every_format_is_recounted_and_holds_the_same(
@@ -127,6 +128,7 @@ def test_a_spreadsheet_finds_no_formula_and_every_value_comes_back(anonymise: An
     assert verify_release(load_job(job), release)[0].min_class == 8
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("output", "named"), [({"format": "csv"}, "part-00001.csv"), ({"format": "duckdb"}, "release.duckdb")])
 def test_an_altered_file_of_any_format_fails(anonymise: Anonymise, tmp_path: Path, output: dict[str, Any], named: str) -> None:
     job = people_job(tmp_path, TABLE, output=output)
@@ -146,6 +148,7 @@ def test_an_altered_file_of_any_format_fails(anonymise: Anonymise, tmp_path: Pat
         verify_release(load_job(job, SETTINGS), release)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("by", [["sex"], ["smoker", "sex"]])
 def test_folders_hold_the_same_records(anonymise: Anonymise, tmp_path: Path, by: list[str]) -> None:
     one = expected(anonymise, tmp_path / "parquet", suppression=MASKED)
@@ -165,6 +168,7 @@ def folders_of(folder: Path, values: list[str | None], **parts: Any) -> Path:
     return people_job(folder, table, columns=columns, output={"partition_by": ["q"]}, suppression={"limit": 0}, **parts)
 
 
+@pytest.mark.ci
 def test_a_folder_that_was_moved_is_noticed(anonymise: Anonymise, tmp_path: Path) -> None:
     job = folders_of(tmp_path, ["a", "b"])
     release = anonymise(job).folder
@@ -176,6 +180,7 @@ def test_a_folder_that_was_moved_is_noticed(anonymise: Anonymise, tmp_path: Path
         verify_release(load_job(job), release)
 
 
+@pytest.mark.ci
 def test_names_of_folders_are_escaped(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(folders_of(tmp_path, ["a/../b", "c=d e", None]))
     assert sorted(path.name for path in (made.folder / "data").iterdir()) == ["q=__HIVE_DEFAULT_PARTITION__", "q=a%2F..%2Fb", "q=c%3Dd%20e"]
@@ -237,6 +242,7 @@ def test_lengths_of_time_are_not_written_as_numbers_of_an_unknown_unit(
         anonymise(people_job(tmp_path, table, columns=columns, output={"format": output}))
 
 
+@pytest.mark.ci
 def test_folders_of_moments_with_a_zone_are_read_back(direct: CommandLine) -> None:
     moments = [datetime(2020, month, 1, 23, 30, tzinfo=UTC) for month in (1, 7)]
     table = pa.table({"q": [1] * 8, "utc": pa.array(moments * 4, pa.timestamp("us", "UTC"))})
@@ -256,6 +262,7 @@ def test_folders_of_moments_with_a_zone_are_read_back(direct: CommandLine) -> No
     assert direct("verify", str(release.parent), "--job", job).returncode == 0
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("family", ["numbers", "fractions", "times", "texts"])
 @pytest.mark.parametrize("output", ["csv", "duckdb"])
@@ -291,6 +298,7 @@ def test_utility_is_measured_of_every_format(anonymise: Anonymise, tmp_path: Pat
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.ci
 def test_as_many_folders_as_are_allowed_are_made_and_no_more(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.publication.outputs.MOST_FOLDERS", 2)
     assert len(list((anonymise(folders_of(tmp_path / "two", ["a", "b"])).folder / "data").iterdir())) == 2
@@ -298,6 +306,7 @@ def test_as_many_folders_as_are_allowed_are_made_and_no_more(anonymise: Anonymis
         anonymise(folders_of(tmp_path / "three", ["a", "b", "c"]))
 
 
+@pytest.mark.ci
 def test_a_folder_may_be_named_by_as_many_bytes_as_file_systems_take(anonymise: Anonymise, tmp_path: Path) -> None:
     longest = "a" * (255 - len("q="))
     [folder] = (anonymise(folders_of(tmp_path / "fits", [longest])).folder / "data").iterdir()

@@ -106,6 +106,7 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
 
 
+@pytest.mark.ci
 def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[st
     assert system.cat_file(current) == b"third"
 
 
+@pytest.mark.ci
 def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
     job = job_to(tmp_path, "old")
     made = anonymise(job, "privacy.k=4").manifest
@@ -183,6 +185,7 @@ def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[
         anonymise(job, "privacy.k=4")
 
 
+@pytest.mark.ci
 def test_of_two_runs_that_publish_the_same_release_one_is_told(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +207,7 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
     assert objects().cat_file(f"bucket/race/{manifest}") == b"of another run"
 
 
+@pytest.mark.ci
 def test_what_is_refused_after_it_was_put_there_is_taken_away(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +223,7 @@ def test_what_is_refused_after_it_was_put_there_is_taken_away(
     assert not listed("refused")
 
 
+@pytest.mark.ci
 def test_what_reads_back_otherwise_than_it_was_written_is_no_release(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +241,7 @@ def test_what_reads_back_otherwise_than_it_was_written_is_no_release(
     assert not any(name.endswith("manifest.json") for name in listed("spoilt"))
 
 
+@pytest.mark.ci
 def test_a_bucket_that_is_not_there_is_told_and_nothing_is_lost(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, target="s3://no-such-bucket/releases")
     with pytest.raises(ObjectStoreError, match="the same command continues from there"):

@@ -20,6 +20,7 @@ from tests.jobs import data_files, digests, people, people_job
 TABLE = people(300)
 
 
+@pytest.mark.ci
 def test_a_work_folder_on_another_file_system_gives_the_same_release(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     return seen
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("output", ["{}", "{format: csv}", "{format: duckdb}", "{partition_by: [sex]}"])
 def test_what_a_name_of_the_target_stands_for_is_on_the_disk_before_it_is_named(
     anonymise: Anonymise, tmp_path: Path, events: list[tuple[str, Any]], output: str
@@ -84,6 +86,7 @@ def test_what_a_name_of_the_target_stands_for_is_on_the_disk_before_it_is_named(
     assert target in {what[0] for name, what in events[named:pointed] if name == "flushed"}, "CURRENT may name what is lost"
 
 
+@pytest.mark.ci
 def test_a_manifest_that_is_not_true_of_the_files_is_not_published(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def published(tmp_path_factory: pytest.TempPathFactory, anonymise: Anonymise) ->
     return released(anonymise(job).folder).to_arrow()
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_kind_comes_out_with_the_records_that_a_run_publishes(kind: str, published: pa.Table, temporary: Path) -> None:
     make, expected = KINDS[kind]
@@ -131,6 +132,7 @@ def test_what_is_no_table_for_the_job_is_told_without_a_value(frame: Any, said: 
     assert "canary" not in str(told.value)
 
 
+@pytest.mark.ci
 def test_a_table_is_no_release_that_the_folder_of_jobs_would_know(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())

@@ -48,6 +48,7 @@ def test_a_run_gives_the_id_the_folder_and_the_manifest_of_its_release(here: Pat
     assert not skald.run(here / "job.yaml", {"privacy.k": 7}).new
 
 
+@pytest.mark.ci
 def test_a_job_as_a_dict_makes_the_very_release_of_its_file(here: Path) -> None:
     written, given = skald.run("job.yaml"), skald.run(job_of(target="elsewhere", work="other"))
     assert given.release == written.release
@@ -70,6 +71,7 @@ def test_a_notebook_shows_the_summary_of_the_report(here: Path) -> None:
     assert published._repr_html_() is None
 
 
+@pytest.mark.ci
 def test_verify_gives_the_counts_and_raises_where_a_byte_is_another(here: Path) -> None:
     published = skald.run("job.yaml")
     assert skald.verify(published.folder, "job.yaml")["classes"] == published.manifest["classes"]

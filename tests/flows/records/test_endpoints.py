@@ -25,6 +25,7 @@ from tests.jobs import released, write_job, write_parquet
 
 RANGES = [name for name, entry in METHODS.items() if not entry.one_level]
 K = 5
+DM = {"name": "skald", "objective": "dm_star"}
 
 
 def incomes(rows: int, seed: int = 3) -> pa.Table:
@@ -54,6 +55,7 @@ def ends(labels: pl.Series) -> set[int]:
     return {int(number) for label in labels.unique() if not re.fullmatch(r"-?[0-9]+", label) for number in re.findall(r"[0-9]+", label)}
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "person"), [*each_value(RANGES, [False, True]), (RANGES[0], True)])
 def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: bool) -> None:
@@ -67,6 +69,7 @@ def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: 
     assert made.manifest.endpoints == {"income": "shared", "age": "shared"}
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["mondrian", "rayden", "kmember"])
 def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path, method: str) -> None:
     made = run(job_file(tmp_path, method, endpoints="observed"))
@@ -75,6 +78,7 @@ def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path,
     assert "may be those of a single" in (made.folder / "report.html").read_text()
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("intervals", ["text", "bounds"])
 @pytest.mark.parametrize("method", ["mondrian", "canon"])
 def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, intervals: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +88,7 @@ def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, interval
         run(job_file(tmp_path, method, intervals=intervals))
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("person", ["person", "none"])
 @pytest.mark.parametrize("method", ["mondrian", "rayden"])
@@ -98,9 +103,10 @@ def test_ends_that_more_people_share_are_verified_by_a_job_that_asks_for_fewer(t
         verify_published(load_job(job, [f"privacy.k={3 * K}"]), made.folder, Known(str(made.folder)))
 
 
+@pytest.mark.ci
 def test_nothing_is_said_of_the_ends_of_a_column_that_is_withheld(tmp_path: Path) -> None:
     qids = [{"name": "income", "hierarchy": {"widths": [50, 100], "encode": True}}, {"name": "age", "hierarchy": {"widths": [10, 20, 40]}}]
-    made = run(job_file(tmp_path / "one", "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}))
+    made = run(job_file(tmp_path / "one", "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}, method=DM))
     assert released(made.folder)["income"].unique().to_list() == ["*"]
     assert made.manifest.endpoints == {}
     assert "'income': ranges end" not in (made.folder / "report.html").read_text()
@@ -112,6 +118,7 @@ def test_nothing_is_said_of_the_ends_of_a_column_that_is_withheld(tmp_path: Path
         verify_published(None, folder, Known(str(folder)))
 
 
+@pytest.mark.ci
 def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
     columns = {"person": "person"}
     whole = run(job_file(tmp_path / "whole", "mondrian", columns=columns))
@@ -140,6 +147,7 @@ LISTED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.few(5)
 @pytest.mark.parametrize(("method", "kind"), sorted({*(("mondrian", kind) for kind in LISTED), *each_value(RANGES, list(LISTED))}))
 def test_open_ranges_of_numbers_with_a_listed_hierarchy_are_verified(tmp_path: Path, method: str, kind: str) -> None:

@@ -63,6 +63,7 @@ def all_agree(job: Path, made: Published, frame: pl.DataFrame) -> None:
     assert made.manifest.loss.get("gcp_held", 0) <= made.manifest.loss["gcp"] + 1e-9
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("method", "way"), [(name, None) for name in LOCAL] + [(name, way) for name in ("mondrian", "kmember") for way in WAYS]
@@ -76,6 +77,7 @@ def test_the_recount_and_every_price_agree_about_sets_with_nulls(tmp_path: Path,
     all_agree(job, made, frame)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", ["csv", "duckdb"])
 def test_other_forms_hold_the_same_labels(tmp_path: Path, form: str) -> None:
     job = job_file(tmp_path, method={"name": "kmember", "generalisation": {"word": "set"}}, output={"format": form})
@@ -91,6 +93,7 @@ def measured_gcp(job: Path, made: Published) -> float:
     return sum(one.generalised for one in found.columns.values()) / 3
 
 
+@pytest.mark.ci
 def test_a_label_that_leaves_the_null_out_is_noticed(tmp_path: Path) -> None:
     job = job_file(tmp_path, method={"name": "kmember"})
     made = run(job)
@@ -102,6 +105,7 @@ def test_a_label_that_leaves_the_null_out_is_noticed(tmp_path: Path) -> None:
         verify_release(load_job(job), made.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember", "clustering"])
 def test_a_null_that_a_leaf_stands_for_is_grouped_with_it(tmp_path: Path, method: str) -> None:

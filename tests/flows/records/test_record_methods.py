@@ -54,6 +54,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "options"), [*((method, {}) for method in METHODS), *OPTIONS])
 def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path: Path, method: str, options: dict[str, Any]) -> None:
@@ -70,6 +71,7 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -80,6 +82,7 @@ def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: P
     assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
 
 
+@pytest.mark.ci
 def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +102,7 @@ def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     assert min(sizes) >= 4
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_published_covers_the_record(run: Anonymise, tmp_path: Path, method: str) -> None:
     columns = job_of()["columns"] | {"identifiers": [], "insensitive": ["person", "note", "score", "visits"]}
@@ -127,6 +131,7 @@ def undisturbed(request: pytest.FixtureRequest, run: Anonymise, tmp_path_factory
     return request.param, digests(made.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @QUICK
 @given(order=st.randoms(use_true_random=False), files=st.integers(1, 5), row_group=st.integers(20, 600), chunk_rows=st.integers(30, 600))
@@ -141,6 +146,7 @@ def test_release_is_identical_for_any_order_of_rows_files_and_chunks(
         assert digests(run(job, "privacy.k=4", "rows_per_file=100", f"chunk_rows={chunk_rows}").folder) == expected
 
 
+@pytest.mark.ci
 def test_equal_files_in_one_source_do_not_take_each_others_classes(run: Anonymise, tmp_path: Path) -> None:
     job = job_for(tmp_path, "rayden")
     folder = tmp_path / "people"
@@ -150,6 +156,7 @@ def test_equal_files_in_one_source_do_not_take_each_others_classes(run: Anonymis
     assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -167,6 +174,7 @@ def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, metho
     assert not run(job, "privacy.k=5").new
 
 
+@pytest.mark.ci
 def test_a_damaged_recoding_is_made_again(run: Anonymise, tmp_path: Path) -> None:
     job = job_for(tmp_path, "rayden")
     first = run(job, "privacy.k=4")
@@ -191,6 +199,7 @@ OTHERS = ["person", "sex", "zip", "height", "smoker", "born"]
 AGE_ONLY = job_of()["columns"] | {"identifiers": OTHERS, "quasi_identifiers": [job_of()["columns"]["quasi_identifiers"][1]]}
 
 
+@pytest.mark.ci
 def test_a_pool_below_k_is_suppressed_within_the_limit_or_refused(run: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, one_speck(), columns=AGE_ONLY, method=SPECK, endpoints="observed")
     made = run(job, "privacy.k=11", "suppression.limit=0.05")
@@ -221,6 +230,7 @@ ASKED = ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"]
 SHARED = ("privacy.k=4", "rows_per_file=100", "method.fragments={count: 4, sample: 1}")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -242,6 +252,7 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
     assert digests(again.folder) == digests(made.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
@@ -252,6 +263,7 @@ def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, met
     kept(released(made.folder), asked)
 
 
+@pytest.mark.ci
 def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.records.coding.BYTES_PER_RECORD", 1_000_000)
     monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
@@ -269,6 +281,7 @@ def test_a_pool_of_all_outliers_and_fragments_are_told_to_exclude_each_other(run
         run(job_for(tmp_path, "rayden"), "method.pool=suppress", "method.fragments.count=2")
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
@@ -289,6 +302,7 @@ def kept(frame: pl.DataFrame, asked: str) -> None:
             assert sum(abs(mine[value] / len(part) - whole[value] / len(frame)) for value in whole) / 2 <= 0.4 + 1e-9
 
 
+@pytest.mark.ci
 def test_the_seed_changes_the_release_and_the_same_seed_does_not(run: Anonymise, tmp_path: Path) -> None:
     job = job_for(tmp_path, "rayden", options={"vantage": "random"})
     found = [tuple(digests(run(job, "privacy.k=4", f"method.seed={seed}").folder)) for seed in (1, 2, 1)]
@@ -314,6 +328,7 @@ def test_every_method_of_the_job_has_a_flow() -> None:
         assert getattr(FLOWS[method].flow.load(), "__name__", "") == method
 
 
+@pytest.mark.ci
 @pytest.mark.slow_under_prefect
 def test_the_command_line_runs_the_flow_of_the_method(skald: CommandLine, tmp_path: Path) -> None:
     job = job_for(tmp_path / "job", "rayden")

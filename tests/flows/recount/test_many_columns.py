@@ -56,10 +56,12 @@ def recounted(job: Path, folder: Path, moved: Sequence[str]) -> str:
     return ""
 
 
+@pytest.mark.ci
 def test_a_release_of_many_columns_is_of_its_source(job: Path, tmp_path: Path) -> None:
     assert recounted(job, tmp_path, ()) == ""
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("moved", [["s"], NAMES[:3], NAMES[15:17], NAMES[-2:]], ids=["beside", "first", "between", "last"])
 def test_columns_of_other_records_are_noticed_wherever_they_stand(job: Path, tmp_path: Path, moved: list[str]) -> None:
     assert "together as no record of the source does" in recounted(job, tmp_path, moved)

@@ -17,6 +17,7 @@ from tests.conftest import Anonymise
 from tests.jobs import QIDS, people, people_job, released
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("limit", [0.0, 0.3])
@@ -39,6 +40,7 @@ def test_classes_of_one_value_are_counted(anonymise: Anonymise, tmp_path: Path, 
         assert (said in json.loads((made.folder / "report.json").read_text())["limits"].__repr__()) == bool(found.classes)
 
 
+@pytest.mark.ci
 def test_a_manifest_that_tells_fewer_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     job_path = people_job(tmp_path, people(300, seed=2), privacy={"k": 2}, method={"name": "mondrian"})
     made: Published = anonymise(job_path)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
@@ -26,6 +27,7 @@ def test_shares_of_another_source_break_no_t(anonymise: Anonymise, tmp_path: Pat
     assert found.unproved == (CHANGED, "t-closeness of 's' was measured from the values of the release itself, not of its source.")
 
 
+@pytest.mark.ci
 def test_of_two_files_of_equal_content_none_may_be_missing(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, people(200))
     path = tmp_path / "people" / "000.parquet"

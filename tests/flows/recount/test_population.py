@@ -63,6 +63,7 @@ METHODS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("whole", [True, False])
@@ -99,6 +100,7 @@ def test_a_manifest_that_tells_less_risk_is_refused(anonymise: Anonymise, tmp_pa
         assert "population" in manifest_faults(job, changed, counted)[0]
 
 
+@pytest.mark.ci
 def test_a_population_that_does_not_fit_is_refused_by_name(anonymise: Anonymise, tmp_path: Path) -> None:
     with pytest.raises(PopulationError, match="'place'"):
         anonymise(job_file(tmp_path / "one", {"name": "mondrian"}, everybody(50).drop_columns(["place"])))

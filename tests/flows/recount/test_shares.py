@@ -70,6 +70,7 @@ def manifest_of(anonymise: Anonymise, path: Path, folder: Path, threads: int) ->
     return {key: value for key, value in made.manifest.model_dump().items() if key not in PASSING}
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", JOBS)
 def test_the_figures_are_the_same_whatever_the_number_of_shares(
@@ -83,6 +84,7 @@ def test_the_figures_are_the_same_whatever_the_number_of_shares(
         assert manifest_of(anonymise, path, tmp_path / "shares", shares) == whole
 
 
+@pytest.mark.ci
 def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -121,6 +123,7 @@ def shares_of(
     return refused
 
 
+@pytest.mark.ci
 def test_a_share_that_comes_twice_in_the_place_of_another_publishes_nothing(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -153,6 +156,7 @@ def test_a_part_with_more_records_than_were_written_publishes_nothing(
     assert re.search(r"the data files hold (\d+) records, and \d+ were written", str(refused.value))
 
 
+@pytest.mark.ci
 def test_a_part_of_the_source_that_is_counted_twice_publishes_nothing(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -169,6 +173,7 @@ def test_missing_and_repeated_shares_are_counted() -> None:
     assert control_faults([(0, 5), (1, 6)], {0: 5, 1: 7})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("intervals", ["text", pytest.param("bounds", marks=pytest.mark.slow)])
 def test_each_part_is_read_a_few_times_however_many_columns_there_are(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, intervals: str

@@ -91,6 +91,7 @@ def faults(folder: Path, way: str, change: Change, scratch: Path) -> str:
     return "\n".join(refused.value.faults)
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
@@ -98,6 +99,7 @@ def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path
     assert (found.source, found.unproved) == (RECORDS, ())
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_equal_records_are_counted_alike_together_and_each_by_itself(
@@ -119,6 +121,7 @@ def reversed_columns(names: list[str]) -> Change:
     return lambda frame: frame.with_columns(pl.col(names).reverse())
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize("way", WAYS)
 def test_sensitive_values_that_are_exchanged_between_records_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
@@ -126,6 +129,7 @@ def test_sensitive_values_that_are_exchanged_between_records_are_noticed(made: C
     assert "together as no record of the source does" in found or "do not cover its values in the records with the same" in found
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("way", WAYS)
 def test_records_that_stand_in_the_classes_of_others_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     """All that is published beside the quasi-identifiers stays together, and is that of the source."""
@@ -222,6 +226,7 @@ def test_masked_records_must_be_of_the_source_too(made: Callable[[str], Path], t
     assert f"{len(frame.filter(starred))} records in 'visits'" in faults(made("masked"), "masked", lambda _: change, tmp_path)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("way", ["levels", "mondrian", "rayden"])
 def test_a_run_whose_writer_mixes_records_up_publishes_nothing(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -317,6 +322,7 @@ def test_the_command_says_what_was_held_against_what(made: Callable[[str], Path]
     assert len(as_json["unproved"]) == 1
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("output", ["{format: csv}", "{format: duckdb}", "{partition_by: [sex]}", "{format: csv, delimiter: ;}"])
 @pytest.mark.parametrize("way", ["levels", "mondrian"])
@@ -345,6 +351,7 @@ def test_columns_of_the_rest_are_held_against_the_source(anonymise: Anonymise, t
         recount(job, [path], tmp_path / "spill", "it", original_of(job))
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("way", ["levels", "mondrian", "mondrian, bounds", "sets", "rayden", "clustering"])
 def test_labels_that_stand_beside_those_of_others_are_noticed_though_nothing_else_is_published(

@@ -17,6 +17,8 @@ from tasks.relational.draft import draft_tables
 from tasks.relational.plan import plan_tables
 from tests.flows.relational.hospital import JOB, hospital_tables
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -15,6 +15,8 @@ from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tests.flows.relational.hospital import QIDS, hospital_job, hospital_tables
 
+pytestmark = pytest.mark.ci
+
 Rows = dict[str, list[dict[str, object]]]
 
 

@@ -20,6 +20,8 @@ from tasks.relational.verified import is_release_of_tables, verify_tables
 from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
 from tests.oracles.relational.histories import children, failing, hospital_histories, rare_choices
 
+pytestmark = pytest.mark.ci
+
 AS_IT_IS = {table: {name: (lambda value: value) for name in names} for table, names in QIDS.items()}
 
 

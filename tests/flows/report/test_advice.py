@@ -24,8 +24,9 @@ def advice(manifest: Manifest) -> tuple[str, ...]:
     return advice_sentences(manifest, manifest.asked.objective)
 
 
+@pytest.mark.ci
 def test_columns_that_are_withheld_are_named_with_the_line_to_write(anonymise: Anonymise, tmp_path: Path) -> None:
-    made = anonymise(job(tmp_path), "method.node=[1, 1, 3]", "suppression.limit=0.9")
+    made = anonymise(job(tmp_path), "method={name: skald, objective: dm_star, node: [1, 1, 3]}", "suppression.limit=0.9")
     first, second, third = advice(made.manifest)
     assert first == "'sex' and 'zip' are withheld in every record."
     assert "objective: gcp" in second
@@ -35,6 +36,7 @@ def test_columns_that_are_withheld_are_named_with_the_line_to_write(anonymise: A
     assert all(sentence in page.text for sentence in report.advice)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("setting", ["method={name: skald, objective: gcp}", 'method={name: skald, objective: gcp, weights: {"zip": 3}}'])
 def test_each_line_that_is_advised_is_one_that_a_job_takes(anonymise: Anonymise, tmp_path: Path, setting: str) -> None:
     path = job(tmp_path)
@@ -46,6 +48,7 @@ def test_each_line_that_is_advised_is_one_that_a_job_takes(anonymise: Anonymise,
     assert load_job(path, [f"method={{{method}}}"]).method.name == "mondrian"
 
 
+@pytest.mark.ci
 def test_nothing_is_advised_where_enough_is_kept_or_where_classes_have_labels_of_their_own(anonymise: Anonymise, tmp_path: Path) -> None:
     kept = anonymise(job(tmp_path / "kept"), "method.node=[0, 1, 0]", "suppression.limit=0.99", "privacy.k=2").manifest
     assert kept.loss["gcp"] < 0.5
@@ -53,6 +56,7 @@ def test_nothing_is_advised_where_enough_is_kept_or_where_classes_have_labels_of
     assert advice(anonymise(job(tmp_path / "other"), "method={name: mondrian}").manifest) == ()
 
 
+@pytest.mark.ci
 def test_a_run_ends_with_what_to_do_next(direct: CommandLine, tmp_path: Path) -> None:
     said = direct("run", job(tmp_path), "--set", "privacy.k=100").stdout
     assert "withheld in every record" in said

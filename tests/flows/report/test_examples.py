@@ -38,6 +38,7 @@ def texts(folder: Path) -> pl.DataFrame:
     return duckdb.sql(f"SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{folder}/data/*.parquet')").pl()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("method", "treatment"), [("skald", "mask"), ("mondrian", "drop"), ("skald", "cell")])
 def test_all_that_is_shown_of_a_record_is_shared_by_k(anonymise: Anonymise, tmp_path: Path, method: str, treatment: str) -> None:
     changes: dict[str, Any] = {"method": {"name": method}, "suppression": {"limit": 0.2, "treatment": treatment}}
@@ -52,6 +53,7 @@ def test_all_that_is_shown_of_a_record_is_shared_by_k(anonymise: Anonymise, tmp_
         assert_shared(one, texts(made.folder), 5)
 
 
+@pytest.mark.ci
 def test_further_values_are_shown_only_where_k_share_them_too(anonymise: Anonymise, tmp_path: Path) -> None:
     table = TABLE.append_column("ward", pa.array(["north"] * 400)).append_column("case", pa.array([f"case {row}" for row in range(400)]))
     columns = deepcopy(JOB["columns"])
@@ -66,6 +68,7 @@ def test_further_values_are_shown_only_where_k_share_them_too(anonymise: Anonymi
     assert "not shown here" in page
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("output", [{}, {"format": "csv"}], ids=str)
 def test_of_long_texts_none_is_looked_for(anonymise: Anonymise, tmp_path: Path, output: dict[str, Any]) -> None:
     """Some thousands of them at a time are more than a small memory holds, and whoever makes the report again must leave out the same."""
@@ -78,6 +81,7 @@ def test_of_long_texts_none_is_looked_for(anonymise: Anonymise, tmp_path: Path, 
     verify_published(load_job(job), made.folder, Known(str(made.folder)))
 
 
+@pytest.mark.ci
 def test_where_people_are_counted_nothing_but_combinations_is_shown(anonymise: Anonymise, tmp_path: Path) -> None:
     """Whose record is whose is not in the files: five records of one value may be of one person."""
     table = TABLE.append_column("ward", pa.array(["north"] * 400))
@@ -95,6 +99,7 @@ def test_where_identifiers_repeat_nothing_but_combinations_is_shown(anonymise: A
     assert [set(one.values) for one in report_of(made.folder).examples] == [set(QIDS)] * 3
 
 
+@pytest.mark.ci
 def test_the_order_of_the_source_chooses_no_record(anonymise: Anonymise, tmp_path: Path) -> None:
     there = anonymise(people_job(tmp_path / "there", TABLE))
     back = anonymise(people_job(tmp_path / "back", TABLE.take(list(range(399, -1, -1)))), "chunk_rows=70")
@@ -110,6 +115,7 @@ def test_other_formats_show_records_that_their_files_hold(anonymise: Anonymise, 
         assert_shared(one, texts(plain.folder), 5)
 
 
+@pytest.mark.ci
 def test_the_page_answers_who_when_and_what_is_published(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, source={"path": "people/*.parquet", "name": "Register of the <town>"}, run_by="A. Verne & co")
     made = anonymise(job)
@@ -128,6 +134,7 @@ def test_the_page_answers_who_when_and_what_is_published(anonymise: Anonymise, t
     assert set(released(made.folder).columns) == {column.name for column in report.columns}
 
 
+@pytest.mark.ci
 def test_the_three_questions_are_answered_by_what_was_measured(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path, TABLE, privacy={"k": 5, "l": {"disease": {"distinct": 2}}}, suppression={"limit": 0.4}))
     report = report_of(made.folder)

@@ -66,6 +66,7 @@ def report_of(folder: Path) -> Report:
     return Report.model_validate_json((folder / "report.json").read_text())
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     "settings",
@@ -100,6 +101,7 @@ def test_risk_before_and_after_is_that_of_persons(
         assert report_of(made.folder).came_out.mean_class == pytest.approx(sum(after) / len(after))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "settings", [["chunk_rows=70"], ["chunk_rows=70", "privacy.l={disease: {distinct: 2}}"]], ids=["", "sensitive values"]
 )
@@ -112,6 +114,7 @@ def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
     check(made.untold.risk, sizes_before())
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     "method",
@@ -150,6 +153,7 @@ def test_a_report_of_persons_says_persons_and_claims_what_they_keep(anonymise: A
     assert f"the smallest class has {made.manifest.min_class:,} persons" in page
 
 
+@pytest.mark.ci
 def test_a_report_of_records_speaks_of_no_persons(anonymise: Anonymise, tmp_path: Path) -> None:
     roles = columns(person=[], identifiers=["person"], withheld=["score", "visits", "zip", "height"], insensitive="rest")
     made = anonymise(job(tmp_path, UNIQUE, columns=roles))
@@ -160,11 +164,13 @@ def test_a_report_of_records_speaks_of_no_persons(anonymise: Anonymise, tmp_path
     assert (report.came_out.unit, report.came_out.warnings, made.manifest.repeats) == ("record", (), {})
 
 
+@pytest.mark.ci
 def test_a_report_made_again_is_the_same_though_nobody_is_in_the_files(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, suppression={"limit": 0.2, "treatment": "mask"}))
     assert report_again(made.folder) == report_of(made.folder)
 
 
+@pytest.mark.ci
 def test_altered_classes_by_persons_are_noticed(anonymise: Anonymise, tmp_path: Path) -> None:
     made, loaded = anonymise(job(tmp_path)), load_job(tmp_path / "job.yaml")
     path = made.folder / "manifest.json"
@@ -175,6 +181,7 @@ def test_altered_classes_by_persons_are_noticed(anonymise: Anonymise, tmp_path: 
         verify_release(loaded, made.folder, people_of_release(made.manifest.release, Store(loaded.work_path / "artifacts")))
 
 
+@pytest.mark.ci
 def test_a_verification_that_could_not_count_persons_claims_no_risk(direct: CommandLine) -> None:
     path = job(direct.folder, privacy={"k": 12}, suppression={"limit": 0.2})
     direct("run", path)
@@ -189,6 +196,7 @@ def test_a_verification_that_could_not_count_persons_claims_no_risk(direct: Comm
     assert "people in each class were not counted" in said.stdout
 
 
+@pytest.mark.ci
 def test_the_summary_of_a_run_and_of_a_check_speak_of_persons(direct: CommandLine) -> None:
     path = job(direct.folder)
     for ended in (direct("run", path), direct("run", path), direct("verify", current(direct), "--job", path)):
@@ -221,6 +229,7 @@ def figures() -> tuple[float, int]:
     return counts.total() / len(counts), max(counts.values())
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_identifiers_that_repeat_are_warned_of_whatever_the_method(direct: CommandLine, method: str) -> None:
@@ -246,6 +255,7 @@ def test_identifiers_that_repeat_are_warned_of_whatever_the_method(direct: Comma
     assert any("Classes are counted in records" in limit.text for limit in report.limits)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("said", ["none", "person"], ids=["each is said to be one", "named"])
 def test_no_warning_where_the_job_says_who_is_who(anonymise: Anonymise, tmp_path: Path, said: str) -> None:
     made = anonymise(job(tmp_path, HARMLESS, columns=harmless(person=said)), "privacy.k=12", "suppression.limit=0.3")
@@ -255,6 +265,7 @@ def test_no_warning_where_the_job_says_who_is_who(anonymise: Anonymise, tmp_path
     assert not list((tmp_path / ".skald").rglob("repeats*"))
 
 
+@pytest.mark.ci
 def test_what_watchers_of_runs_read_speaks_of_persons_and_warns(anonymise: Anonymise, tmp_path: Path) -> None:
     named, unnamed = anonymise(job(tmp_path / "named")), anonymise(repeating(tmp_path / "unnamed"))
     told = [summary(report_of(made.folder), made.folder, "link", new=True) for made in (named, unnamed)]
@@ -264,22 +275,26 @@ def test_what_watchers_of_runs_read_speaks_of_persons_and_warns(anonymise: Anony
     assert "1 identifier repeats" in told[1]
 
 
+@pytest.mark.ci
 def test_utility_is_measured_of_a_release_of_persons(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path))
     found = measure(load_job(tmp_path / "job.yaml"), made.folder, 50, 0, None)
     assert (found.records, found.released, found.suppressed) == (len(TABLE), made.manifest.released, made.manifest.suppressed)
 
 
+@pytest.mark.ci
 def test_an_empty_list_says_nothing_of_who_is_who(anonymise: Anonymise, tmp_path: Path) -> None:
     assert anonymise(repeating(tmp_path)).manifest.repeats
 
 
+@pytest.mark.ci
 def test_that_every_record_is_a_person_is_part_of_the_release(anonymise: Anonymise, tmp_path: Path) -> None:
     silent, said = (anonymise(job(tmp_path / str(person), columns=columns(person=person))).manifest for person in ([], "none"))
     assert silent.release != said.release
     assert [file.sha256 for file in silent.files] == [file.sha256 for file in said.files]
 
 
+@pytest.mark.ci
 def test_pseudonyms_that_repeat_are_warned_of_too(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKALD_KEY", "0123456789abcdef" * 4)
     treated = {"name": "person", "treatment": {"hash": {"key": {"env": "SKALD_KEY"}}}}
@@ -287,6 +302,7 @@ def test_pseudonyms_that_repeat_are_warned_of_too(anonymise: Anonymise, tmp_path
     assert made.untold.repeats["person"].most == figures()[1]
 
 
+@pytest.mark.ci
 def test_people_who_come_again_in_another_file_repeat(anonymise: Anonymise, tmp_path: Path) -> None:
     table = pa.concat_tables([UNIQUE, UNIQUE.slice(0, 40)])
     path = job(tmp_path, table, files=2, columns=columns(person=[], identifiers=["person"], insensitive="rest"))

@@ -79,6 +79,7 @@ def assert_self_contained(release: Path) -> None:
     assert "default-src 'none'" in text
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("treatment", ["drop", "mask"])
 def test_a_report_tells_what_the_files_hold(anonymise: Anonymise, tmp_path: Path, treatment: str) -> None:
     made = anonymise(people_job(tmp_path, TABLE), "suppression.limit=0.2", f"suppression.treatment={treatment}")
@@ -103,6 +104,7 @@ def test_a_report_tells_what_the_files_hold(anonymise: Anonymise, tmp_path: Path
     assert_self_contained(made.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("method", sorted(FLOWS))
 def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, method: str) -> None:
@@ -131,6 +133,7 @@ def renamed(columns: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
+@pytest.mark.ci
 def test_names_of_columns_are_text_and_never_markup(anonymise: Anonymise, tmp_path: Path) -> None:
     hostile = {"age": HOSTILE + "q", "person": HOSTILE + "i", "disease": HOSTILE + "s"}
     table = TABLE.rename_columns([hostile.get(name, name) for name in TABLE.column_names])
@@ -142,6 +145,7 @@ def test_names_of_columns_are_text_and_never_markup(anonymise: Anonymise, tmp_pa
         assert name in page.text
 
 
+@pytest.mark.ci
 def test_reports_are_the_same_but_for_date_time_and_memory_however_the_source_is_cut(anonymise: Anonymise, tmp_path: Path) -> None:
     def told(folder: str, **settings: int) -> tuple[dict[str, Any], str]:
         made = anonymise(people_job(tmp_path / folder, TABLE), *(f"{name}={value}" for name, value in settings.items()))
@@ -153,6 +157,7 @@ def test_reports_are_the_same_but_for_date_time_and_memory_however_the_source_is
     assert told("whole") == told("cut", chunk_rows=60)
 
 
+@pytest.mark.ci
 def test_nothing_is_published_without_its_report(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(report: Report) -> str:
         raise OSError(28, "No space left on device")
@@ -163,6 +168,7 @@ def test_nothing_is_published_without_its_report(anonymise: Anonymise, tmp_path:
     assert not list((tmp_path / "releases").iterdir())
 
 
+@pytest.mark.ci
 def test_the_command_names_the_report(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     done = direct("run", "job.yaml")
@@ -171,6 +177,7 @@ def test_the_command_names_the_report(direct: CommandLine) -> None:
     assert str(page) in done.stdout.replace("\n", "")
 
 
+@pytest.mark.ci
 def test_the_proof_is_what_a_plain_count_of_the_files_says(anonymise: Anonymise, tmp_path: Path) -> None:
     table = TABLE.append_column("ward", pa.array(["a", "a", "b", "c"] * 100))
     columns = deepcopy(JOB["columns"])
@@ -211,6 +218,7 @@ def altered(manifest: Path, **figures: Any) -> None:
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | figures))
 
 
+@pytest.mark.ci
 def test_no_report_is_made_of_files_that_are_not_the_manifests(direct: CommandLine, kept: Path) -> None:
     release = direct.folder / "release"
     shutil.copytree(kept, release)

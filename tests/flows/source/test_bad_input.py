@@ -272,6 +272,7 @@ def test_a_work_folder_that_is_no_folder(refuse: Refuse, tmp_path: Path) -> None
     assert "cannot be written" in refuse(people_job(tmp_path, TABLE, work="work"))
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("kilobytes", [0, 1, 3, 6])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -356,6 +357,7 @@ def test_under_prefect_too_what_a_step_refuses_is_said_once_on_standard_error(pr
     assert_said_once(prefect, *SAID["limit"])
 
 
+@pytest.mark.ci
 def test_the_job_of_these_tests_is_sound(anonymise: Anonymise, tmp_path: Path) -> None:
     """Else each of them might be refused for another reason."""
     assert yaml.safe_load(people_job(tmp_path, TABLE).read_text()) == JOB

@@ -89,6 +89,7 @@ def test_a_way_that_would_tell_what_top_and_bottom_hide_is_a_fault_of_the_job(
         assert "must be hierarchy" in refused(run, job, 2, "mondrian")
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_years_1_to_9999_are_published_and_what_lies_beyond_is_refused(run: Anonymise, tmp_path: Path, unit: str, method: str) -> None:

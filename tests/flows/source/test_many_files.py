@@ -14,6 +14,7 @@ from tests.jobs import digests, people, people_job
 TABLE = people(3000)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("files", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_release_of_many_files_is_that_of_one(anonymise: Anonymise, tmp_path: Path, files: int) -> None:
     one = anonymise(people_job(tmp_path / "one", TABLE))

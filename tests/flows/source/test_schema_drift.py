@@ -40,6 +40,7 @@ WIDE = {"height": pa.decimal128(6, 2), "visits": pa.float64(), "born": pa.timest
 LACKING = ["zip", "note", "score"]
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 def test_files_that_differ_give_the_release_of_files_that_were_written_alike(tmp_path: Path, method: str) -> None:
@@ -59,6 +60,7 @@ def test_files_that_differ_give_the_release_of_files_that_were_written_alike(tmp
     assert not fresh.manifest.evolved
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("privacy", ["privacy.t={disease: {t: 0.4}}", "privacy.l={disease: {distinct: 2}}"])
 def test_promises_on_sensitive_values_are_kept_and_verified_over_files_that_lack_them(
     anonymise: Anonymise, tmp_path: Path, privacy: str
@@ -121,6 +123,7 @@ def test_new_columns_take_a_role_and_old_files_are_null_there(anonymise: Anonymi
     assert 0 < len(weights) - weights.null_count <= 100
 
 
+@pytest.mark.ci
 def test_csv_files_may_differ_in_their_columns(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, source={"path": "lists/*.csv", "types": CSV_TYPES, "schema": "evolve"})
     write_csv(tmp_path / "lists" / "a.csv", TABLE)

@@ -66,6 +66,7 @@ def views_and_categories(folder: Path, table: pa.Table) -> str:
     return "people.ipc"
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("write", [arrow_file, arrow_stream, feather_file])
 def test_arrow_gives_the_release_of_parquet(anonymise: Anonymise, expected: list[str], tmp_path: Path, write) -> None:
     assert run(anonymise, tmp_path, {"path": write(tmp_path, TABLE)}, "chunk_rows=130") == expected
@@ -85,6 +86,7 @@ def test_a_damaged_arrow_file_is_refused(anonymise: Anonymise, tmp_path: Path) -
         run(anonymise, tmp_path, {"path": name})
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed_csv_gives_the_release_of_parquet(anonymise: Anonymise, expected: list[str], tmp_path: Path, codec: str) -> None:
     name = f"people.csv.{'gz' if codec == 'gzip' else 'zst'}"
@@ -105,6 +107,7 @@ def hive(folder: Path) -> None:
         pq.write_table(part, target / f"{number}.parquet")
 
 
+@pytest.mark.ci
 def test_hive_partitions_are_columns(anonymise: Anonymise, expected: list[str], tmp_path: Path) -> None:
     hive(tmp_path)
     source = {"path": "people/**/*.parquet", "hive": True, "types": {"smoker": "boolean"}}
@@ -127,6 +130,7 @@ def test_types_of_hive_partitions_are_those_of_the_job_or_refused(anonymise: Ano
         run(anonymise, tmp_path, {"path": "people/**/*.parquet", "hive": True, "types": {"sex": "integer"}})
 
 
+@pytest.mark.ci
 def test_equal_files_in_different_partitions_are_different_data(anonymise: Anonymise, tmp_path: Path) -> None:
     releases = []
     for year in (2025, 2026):
@@ -146,6 +150,7 @@ def duckdb_file(path: Path, table: pa.Table) -> None:
         connection.execute("CREATE TABLE clinic.people AS SELECT * FROM given")
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("asked", [{"table": "clinic.people"}, {"query": "SELECT * FROM clinic.people ORDER BY note -- all\n;"}])
 def test_a_duckdb_file_gives_the_release_of_parquet(
     anonymise: Anonymise, expected: list[str], tmp_path: Path, asked: dict[str, str]
@@ -154,6 +159,7 @@ def test_a_duckdb_file_gives_the_release_of_parquet(
     assert run(anonymise, tmp_path, {"path": "people.duckdb", **asked}) == expected
 
 
+@pytest.mark.ci
 def test_the_order_of_rows_in_a_database_is_not_a_difference(anonymise: Anonymise, tmp_path: Path) -> None:
     duckdb_file(tmp_path / "people.duckdb", TABLE)
     one = anonymise(write_job(tmp_path, job_of(source={"path": "people.duckdb", "table": "clinic.people"})))
@@ -315,6 +321,7 @@ def put(address: str, content: bytes) -> None:
     fsspec.filesystem("s3", use_listings_cache=False).pipe_file(address, content)
 
 
+@pytest.mark.ci
 def test_objects_give_the_release_of_files_and_are_read_whole_once(
     anonymise: Anonymise, expected: list[str], bucket: str, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def wide_job(folder: Path, table: pa.Table = TABLE, **parts: int) -> Path:
     return path
 
 
+@pytest.mark.ci
 def test_files_are_cut_by_bytes_whatever_files_and_chunks_the_records_come_in(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,6 +45,7 @@ def test_files_are_cut_by_bytes_whatever_files_and_chunks_the_records_come_in(
     assert released(whole.folder).sort(names).equals(released(cut.folder).sort(names))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rounds", [False, True])
 def test_texts_that_are_carried_plain_are_published_as_those_that_are_carried_as_dictionaries(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: bool
@@ -56,6 +58,7 @@ def test_texts_that_are_carried_plain_are_published_as_those_that_are_carried_as
     assert digests(coded.folder) == digests(plain.folder)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["columns.insensitive=[]"], ["suppression.limit=0.4", "suppression.treatment=mask"]])
 def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(

@@ -35,6 +35,7 @@ def foreign(made: tuple[Job, Path], folder: Path, *statements: str) -> None:
     verify_published(job, folder / "theirs", Known(str(folder / "theirs")))
 
 
+@pytest.mark.ci
 def test_the_plain_table_of_another_tool_is_recounted(made: tuple[Job, Path], tmp_path: Path) -> None:
     foreign(made, tmp_path)
 

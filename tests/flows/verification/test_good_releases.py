@@ -46,6 +46,7 @@ def verified(anonymise: Anonymise, folder: Path, values: list[Any], hierarchy: d
     return set(pa.parquet.read_table(made.folder / "data")["q"].to_pylist())
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("case", CASES)
 def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tmp_path: Path, case: str) -> None:
     values, hierarchy, level = CASES[case]
@@ -53,6 +54,7 @@ def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tm
     assert level or published == set(values)
 
 
+@pytest.mark.ci
 @pytest.mark.few(6)
 @pytest.mark.parametrize("group", ["[0, 20[", "[5,8)", "[5, 8)", "[unknown]", "[1 - 9]", ">= 3"])
 @pytest.mark.parametrize("method", ["{name: skald, node: [1]}", "{name: mondrian, generalisation: hierarchy}"])

@@ -131,6 +131,7 @@ def test_no_manifest_is_published_that_would_not_be_read(anonymise: Anonymise, t
     assert not list((tmp_path / "releases").glob("*/manifest.json"))
 
 
+@pytest.mark.ci
 def test_an_old_release_that_is_put_back_is_said_to_be_one(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, people(200))
     old = anonymise(job).folder

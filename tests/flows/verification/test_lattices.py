@@ -48,6 +48,7 @@ def longer(said: dict[str, Any]) -> None:
     said["lattice"]["levels"][-1] += 1
 
 
+@pytest.mark.ci
 @pytest.mark.few(3)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_was_searched_is_what_is_drawn(anonymise: Anonymise, tmp_path: Path, part: str) -> None:

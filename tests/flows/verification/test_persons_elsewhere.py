@@ -62,6 +62,7 @@ def persons_in(table: pa.Table, rows: Any) -> list[int]:
     return sorted(len(who) for who in classes.values())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("node", [[2, 0], [2, 1], [3, 0], [0, 2]])
 @pytest.mark.parametrize("asked", ["{}", "{illness: {distinct: 2}}", "{illness: {entropy: 1.2}}"])
 @pytest.mark.parametrize("output", ["parquet", "csv"])
@@ -91,6 +92,7 @@ def shorter(rows: int) -> Callable[[pa.Table], pa.Table]:
     return lambda table: table.slice(rows)
 
 
+@pytest.mark.ci
 def test_two_records_less_are_missed(anonymise: Anonymise, tmp_path: Path) -> None:
     settings = ("method={name: skald, node: [2, 0]}",)
     path, release = published(anonymise, tmp_path, *settings)
@@ -104,6 +106,7 @@ def test_two_records_less_are_missed(anonymise: Anonymise, tmp_path: Path) -> No
         verify_published(load_job(path, settings), release, Known(str(release)))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("settings", "because"),
     [
@@ -142,6 +145,7 @@ def test_without_the_job_persons_are_not_verified(direct: CommandLine) -> None:
     assert ended.stdout.startswith("Not verified: k is of persons, and records were counted")
 
 
+@pytest.mark.ci
 def test_what_nothing_at_hand_tells_is_named(anonymise: Anonymise, tmp_path: Path) -> None:
     path, release = published(anonymise, tmp_path)
     job = load_job(path)

@@ -29,6 +29,7 @@ def statement_of(release: Path) -> tuple[dict[str, Any], bytes, bytes]:
     return json.loads(payload), payload, base64.b64decode(envelope["signatures"][0]["sig"])
 
 
+@pytest.mark.ci
 def test_openssl_confirms_a_signature_of_every_file(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = private_key(tmp_path)
     monkeypatch.setenv("SKALD_SIGNING_KEY", str(key))
@@ -67,6 +68,7 @@ def test_the_command_asks_for_the_key_that_is_given(direct: CommandLine) -> None
     assert (gone.returncode, "there is no signature of the key" in gone.stderr) == (4, True)
 
 
+@pytest.mark.ci
 def test_a_release_that_nobody_signed_has_no_signature_of_the_key(anonymise: Anonymise, tmp_path: Path) -> None:
     private_key(tmp_path)
     job = people_job(tmp_path / "job", people(200))
@@ -77,6 +79,7 @@ def test_a_release_that_nobody_signed_has_no_signature_of_the_key(anonymise: Ano
         verify_published(load_job(job), release, known)
 
 
+@pytest.mark.ci
 def test_what_the_run_folder_published_cannot_be_made_anew_unnoticed_there(direct: CommandLine) -> None:
     """Also without a key: the run folder keeps the seal."""
     from tests.tampering.kinds import anew
@@ -134,6 +137,7 @@ def test_the_key_is_in_nothing_that_is_written(direct: CommandLine) -> None:
         assert raw.hex().encode() not in content
 
 
+@pytest.mark.ci
 def test_a_run_that_finds_its_release_leaves_the_signature_as_it_is(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +168,7 @@ def test_a_run_killed_at_its_signature_publishes_it_with_the_release_or_not_at_a
     assert not list((direct.folder / "releases").glob(".*"))
 
 
+@pytest.mark.ci
 def test_a_manifest_of_an_earlier_format_is_refused_by_name(direct: CommandLine) -> None:
     job = people_job(direct.folder, people(200))
     assert direct("run", job).returncode == 0

@@ -15,12 +15,15 @@ from tests.places import ROOT
 from tests.tampering.kinds import all_kinds
 from tests.tampering.play import LAYOUTS, MISSED, copy_of, finished, played, trusted_key
 
+pytestmark = pytest.mark.promise
+
 
 @pytest.fixture(scope="module")
 def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return finished(tmp_path_factory.mktemp("releases"), lambda job, *settings: anonymise(job, *settings).folder)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("share", [pytest.param(1, marks=pytest.mark.slow), 15])
 def test_every_kind_of_tampering_is_noticed(made: dict[str, Path], tmp_path: Path, share: int) -> None:
     """All of them, and in seconds one of fifteen."""
@@ -41,6 +44,7 @@ def test_the_documentation_says_how_many_kinds_there_are() -> None:
     assert [int(number) for number in said] == [len(kinds), len(kinds) - keyed, anew, keyed]
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("layout", [*LAYOUTS, "signed"])
 def test_what_is_not_tampered_with_is_verified(layout: str, made: dict[str, Path], tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def shown(recount: Recount, manifest: Manifest | None) -> str:
     return captured.get()
 
 
+@pytest.mark.ci
 def test_without_the_job_l_is_counted_and_what_is_not_counted_is_said(made: Path, tmp_path: Path) -> None:
     found = without_job(made, tmp_path)
     assert found.unverified == ("t-closeness of 'disease' was not counted: it is measured from the source.",)
@@ -69,6 +70,7 @@ def test_without_the_job_l_is_counted_and_what_is_not_counted_is_said(made: Path
     assert {name: (one.classes, one.records) for name, one in manifest_of(made).one_value.items()} == found.recount.one_value
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("asked", ["{recursive: {c: 2.5, l: 1}}", "{entropy: 1.25}", "{distinct: 2, nulls: value}"])
 @pytest.mark.parametrize("output", ["csv", "duckdb"])
@@ -133,6 +135,7 @@ def test_no_maximum_risk_is_claimed_that_the_run_did_not_claim(made: Path) -> No
     assert f"{claim}: without a manifest" in shown(recount, None)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("output", "library"), [("parquet", "pyarrow"), ("csv", "duckdb"), ("duckdb", "duckdb")])
 def test_files_of_another_version_are_told_by_what_was_not_looked_at(
     anonymise: Anonymise, tmp_path: Path, output: str, library: str
@@ -160,6 +163,7 @@ def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
     assert verify_release(job, release)[0].unproved[1:] == ("Whether pseudonyms of 'person' are values of the source was not checked.",)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 @pytest.mark.parametrize("values", [["Zoe", "*"] * 2, ["Zoe", "*", "Eva", "*"], ["Zoe", None, "*", "*"]])
 @pytest.mark.parametrize("hierarchy", [{"prefix": [2]}, {"tree": {"*": {"G": ["Zoe", "Eva", "*"], "H": ["Kim", "Lea"]}}}])

@@ -40,6 +40,7 @@ def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
         return (domain.key, domain.sha256, made.key, made.sha256), len(bundled)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("level", [0, 1], ids=["at the finest node", "at a coarser root"])
 def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
     job = people_job(tmp_path, people(200), files=2)
@@ -70,6 +71,7 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
         return [[one.digests.tolist(), one.counts.tolist(), one.whole] for one in sketches], repeats, read
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("most", [20, 5000], ids=["a sample", "all"])
 def test_what_is_known_and_what_repeats_is_merged_by_tasks_and_the_same(

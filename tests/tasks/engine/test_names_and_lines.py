@@ -28,6 +28,7 @@ def test_a_run_is_named_after_its_job_and_when_it_was_to_begin_whatever_is_wrong
         assert run_name() == f"{'job' if broken else 'nightly-patients'} 2026-01-31 02:00 UTC"
 
 
+@pytest.mark.ci
 def test_the_log_ends_with_records_suppressed_and_release(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path, people(400)), "privacy.k=4")
     report = Report.model_validate_json((made.folder / "report.json").read_bytes())

@@ -26,6 +26,7 @@ def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
     assert made.startswith("file:///srv")
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     ("paths", "sources"),
     [
@@ -50,6 +51,7 @@ def test_no_value_of_a_partition_is_in_an_address(tmp_path: Path) -> None:
     assert sources_of(job) == tuple(asset_address(str(tmp_path / source)) for source in ("x", "y"))
 
 
+@pytest.mark.ci
 def test_a_summary_in_markdown_keeps_its_shape_whatever_columns_are_called(anonymise: Anonymise, tmp_path: Path) -> None:
     done = anonymise(people_job(tmp_path, people(300)))
     report = Report.model_validate_json((done.folder / "report.json").read_bytes())

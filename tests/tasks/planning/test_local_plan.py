@@ -28,6 +28,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "members in fragments", "records in fragments"]

@@ -30,6 +30,7 @@ def hard(path: Path, file: Path) -> None:
     path.hardlink_to(file)
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     "paths",
     [
@@ -84,6 +85,7 @@ def test_a_single_name_may_be_a_link(tmp_path: Path, link: Link) -> None:
     assert [path.name for path in find_files(load_job(job))] == ["one.parquet"]
 
 
+@pytest.mark.ci
 def test_a_link_to_an_artefact_or_a_release_is_no_source(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     assert direct("run", job, *K).returncode == 0
@@ -95,6 +97,7 @@ def test_a_link_to_an_artefact_or_a_release_is_no_source(direct: CommandLine, tm
         (tmp_path / "people" / "link.parquet").unlink()
 
 
+@pytest.mark.ci
 def test_two_files_of_equal_content_both_count_and_are_warned_of(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     shutil.copyfile(tmp_path / "people" / "000.parquet", tmp_path / "people" / "001.parquet")

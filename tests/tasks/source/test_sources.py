@@ -30,6 +30,7 @@ def source_of(job_path: Path, *overrides: str) -> Source:
         return read_source(run)
 
 
+@pytest.mark.ci
 @tried(20)
 @given(files=st.integers(1, 4), row_group=st.integers(1, 70), chunk_rows=st.integers(1, 70))
 def test_chunks_hold_every_row_once_in_order_and_are_no_larger_than_asked(
@@ -43,6 +44,7 @@ def test_chunks_hold_every_row_once_in_order_and_are_no_larger_than_asked(
     assert whole.equals(TABLE.select(["person", "sex"]))
 
 
+@pytest.mark.ci
 def test_of_a_few_columns_of_many_more_records_are_read_at_a_time(tmp_path: Path) -> None:
     """A batch is bounded by the bytes of what is read, whatever else is in the file."""
     texts = [f"{number} was seen by somebody" for number in range(len(MANY))]

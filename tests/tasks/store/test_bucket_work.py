@@ -80,6 +80,7 @@ def job_in(bucket: Bucket, folder: Path, **parts: Any) -> Job:
     return load_job(people_job(folder, people(10), work=bucket.address, **parts))
 
 
+@pytest.mark.ci
 def test_of_two_runs_one_gets_the_lease_and_the_other_is_told(bucket: Bucket) -> None:
     time = Time()
     held = take(bucket, time.clock, SECONDS)
@@ -242,6 +243,7 @@ def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket,
         _ = job.work_path
 
 
+@pytest.mark.ci
 def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_path: Path) -> None:
     job, other = job_in(bucket, tmp_path / "a"), job_in(bucket, tmp_path / "b")
     with pytest.raises(WorkError, match="did not renew"), held_in_bucket(job, bucket.address) as work:
@@ -291,6 +293,7 @@ def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Buck
     assert json.loads(bucket.read(leases.NAME) or b"")["owner"] == ""
 
 
+@pytest.mark.ci
 def test_the_generation_never_goes_back_however_often_work_is_cleared(bucket: Bucket, tmp_path: Path) -> None:
     job, generations = job_in(bucket, tmp_path), list[int]()
     for _ in range(3):

@@ -88,6 +88,7 @@ def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
     assert not [module for module in MODULES if calls(module, "Code") and not module.startswith("schemas.")]
 
 
+@pytest.mark.ci
 def test_no_number_stands_for_code_and_keys_are_made_in_one_place() -> None:
     for module in MODULES:
         names = [node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]

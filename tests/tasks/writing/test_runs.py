@@ -20,6 +20,7 @@ def payload(entries: int, rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([texts, pa.array(np.arange(rows) / 2)], names=["text", "number"])
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("columns", [["text"], ["text", "number"]], ids="-".join)
 @pytest.mark.parametrize("most", [1 << 30, 1], ids=["one round", "a round for each batch"])
 def test_runs_of_few_and_of_many_entries_and_classes_are_gathered_together(tmp_path: Path, columns: list[str], most: int) -> None:

@@ -30,6 +30,7 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("name", JOBS)
 def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     job = people_job(tmp_path, people(300), files=3, chunk_rows=20, **JOBS[name])
