@@ -39,8 +39,8 @@ def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publish
             check_relations(carried)
         with run.phase("phase 2: histories"):
             histories = align_rows(link_rows(carried))
-            outcome, kept, withheld = choose_levels(histories)
+            outcome, chosen = choose_levels(histories)
         with run.phase("phase 3: tables"):
-            released = ReleasedTables.of(histories, outcome.node, kept, withheld, release)
+            released = ReleasedTables.of(histories, outcome.node, chosen, release)
             written = write_tables(released)
         return publish_tables(released, outcome, written)

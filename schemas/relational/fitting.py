@@ -43,12 +43,6 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
         faults.append(f"tables.{tree.unit}.rows: the unit has one row for each person; leave rows out")
     if not any(list(names(_columns(table).get("quasi_identifiers"))) for table in tables.values()):
         faults.append("tables: no table has a quasi-identifier, so that nothing could be generalised; give one that role")
-    withholds = _mapping(job.get("suppression")).get("rows") not in (None, 0, 0.0)
-    promised = [kind for kind in ("l", "t") if _mapping(_mapping(job.get("privacy")).get(kind))]
-    if withholds and isinstance(_mapping(job.get("privacy")).get("knows"), Mapping):
-        faults.append("suppression.rows: rows are not withheld yet where an intruder knows few rows (privacy.knows); leave one of them out")
-    if withholds and promised:
-        faults.append(f"suppression.rows: rows are not withheld yet where privacy.{promised[0]} promises something; leave one of them out")
     return faults + _privacy_faults(_mapping(job.get("privacy")), tables)
 
 

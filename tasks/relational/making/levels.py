@@ -26,7 +26,6 @@ from tasks.relational.making.known_rows import kept_by_known_rows
 from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, person_profiles, read_profile
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact
 
 
 class TablesOutcome(BaseModel):
@@ -139,8 +138,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
             return NodeCost(failing, failing, np.inf)
         classes, sizes = class_of_each(numbers)
         if promises:
-            failing = int(sizes[_failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
-        lost = _failing_classes(k, promises, classes, sizes)
+            failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
+        lost = failing_classes(k, promises, classes, sizes)
         suppressed = int(sizes[lost].sum())
         return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
 
@@ -164,7 +163,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
     return 1
 
 
-def _failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Returns which histories too few persons share, or whose sensitive values break a promise."""
     failing = sizes < k
     for promise in promises:
@@ -172,7 +171,8 @@ def _failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[
     return failing
 
 
-def _settings(given: HistoryTables) -> list[object]:
+def search_settings(given: HistoryTables) -> list[object]:
+    """Returns what of the job decides which persons are published."""
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
     return [promised, given.job.privacy.k, given.job.privacy.known_rows, given.job.objective, given.run.secret.keyed("profiles")]
 
@@ -181,7 +181,7 @@ LEVELS = FileStep(
     "levels",
     make=_search,
     reads=lambda given, most: [given.key_of(given.job.tree.tables), most],
-    settings=_settings,
+    settings=search_settings,
     phase="search",
     suffix=".json",
 )
@@ -191,25 +191,11 @@ LEVELS = FileStep(
 def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Returns which persons have a history that keeps what is promised, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
-    return ~_failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+    return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
-def _keep(given: HistoryTables, node: Node, path: Path) -> int:
-    known = given.job.privacy.known_rows
-    kept = is_promised(given, history_numbers(given, node)) if known is None else kept_by_known_rows(given, node, known)
-    with path.open("wb") as file:
-        np.save(file, kept)
-    return int(kept.sum())
-
-
-KEPT = FileStep(
-    "kept", make=_keep, reads=lambda given, node: [given.key_of(given.job.tree.tables), node], settings=_settings, suffix=".npy"
-)
-"""Which persons are published."""
-
-
-def search_levels(given: HistoryTables, most: int) -> tuple[TablesOutcome, Artifact]:
-    """Finds the best node of all tables and who is published at it.
+def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
+    """Finds the best node of all tables.
 
     Args:
         given: The tables.
@@ -220,5 +206,4 @@ def search_levels(given: HistoryTables, most: int) -> tuple[TablesOutcome, Artif
         SkaldError: whatever a step raises.
     """
     made = one(given.run, LEVELS, given, most, "search levels of all tables")
-    outcome = TablesOutcome.model_validate_json(given.store.path(made).read_text())
-    return outcome, one(given.run, KEPT, given, outcome.node, "persons of the best node")
+    return TablesOutcome.model_validate_json(given.store.path(made).read_text())

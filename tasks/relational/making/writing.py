@@ -33,27 +33,24 @@ class ReleasedTables(HistoryTables):
 
     Attributes:
         node: The level of each quasi-identifier, in the order of the job.
-        kept: Which persons are published as they are.
-        withheld: Rows that are withheld, and persons who are published without them.
+        chosen: Which persons are published, and which rows of them are not.
         release: The id of the release, by which pseudonyms are new in each.
     """
 
     node: Node
-    kept: Artifact
-    withheld: Artifact
+    chosen: Artifact
     release: str
 
     @classmethod
-    def of(cls, tables: HistoryTables, node: Node, kept: Artifact, withheld: Artifact, release: str) -> Self:
+    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str) -> Self:
         """Returns the tables with what is published of them."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
-        return cls(*known, node, kept, withheld, release)
+        return cls(*known, node, chosen, release)
 
     def persons_kept(self) -> NDArray[np.int64]:
         """Returns the persons who are published, ascending."""
-        kept, saved = np.load(self.store.path(self.kept)), pq.read_table(self.store.path(self.withheld))
-        kept[saved.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()] = True
-        found: NDArray[np.int64] = np.flatnonzero(kept)
+        chosen = pq.read_table(self.store.path(self.chosen))
+        found: NDArray[np.int64] = chosen.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()
         return found
 
     @property
@@ -115,7 +112,7 @@ def released_sql(given: ReleasedTables, table: str) -> str:
     joins.append(f"SEMI JOIN kept ON kept.person = {person}")
     # With a row goes all that hangs from it.
     rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
-    withheld = f"(FROM read_parquet({literal(str(given.store.path(given.withheld)))}))"
+    withheld = f"(FROM read_parquet({literal(str(given.store.path(given.chosen)))}))"
     for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
         mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
         joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")
@@ -165,8 +162,7 @@ TABLES = FileStep(
     reads=lambda given, table: [
         given.key,
         given.key_of(given.job.tree.tables),
-        given.kept.sha256,
-        given.withheld.sha256,
+        given.chosen.sha256,
         given.node,
         given.release,
         table,

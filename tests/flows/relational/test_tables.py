@@ -160,6 +160,20 @@ def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: 
         tmp_path, source, privacy={"k": 4, "l": {"condition": {"icd": {"distinct": 3}}, "person": {"income": {"entropy": 2}}}}
     )
     made = tables(path, ("suppression.limit=0.6",))
+    check_diverse(made)
+    assert made.manifest.privacy["l"]["condition"] == {"icd": {"distinct": 3}}
+    assert made.manifest.persons.released < tables(path, ("privacy.l={}",)).manifest.persons.released
+    verify_tables(load_tables_job(path, ("suppression.limit=0.6",)), made.folder)
+    with pytest.raises(VerificationError, match="lack the l-diversity of 'icd'"):
+        verify_tables(load_tables_job(path, ("suppression.limit=0.6", "privacy.l.condition.icd.distinct=4")), made.folder)
+    withholding = ("suppression.limit=0.6", "suppression.rows=0.3")
+    made = tables(path, withholding)
+    check_diverse(made)
+    verify_tables(load_tables_job(path, withholding), made.folder)
+
+
+def check_diverse(made: PublishedTables) -> None:
+    """Counts who of the persons of a history holds which value."""
     released = check_release(made, 4)
     histories = hospital_histories(released["person"], released["visit"], released["condition"], AS_IT_IS)
     values: dict[Any, set[str]] = {}
@@ -174,11 +188,6 @@ def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: 
         held = Counter(value for one in persons for value in one)
         assert len(held) >= 3
         assert max(held.values()) <= len(persons) - 2
-    assert made.manifest.privacy["l"]["condition"] == {"icd": {"distinct": 3}}
-    assert made.manifest.persons.released < tables(path, ("privacy.l={}",)).manifest.persons.released
-    verify_tables(load_tables_job(path, ("suppression.limit=0.6",)), made.folder)
-    with pytest.raises(VerificationError, match="lack the l-diversity of 'icd'"):
-        verify_tables(load_tables_job(path, ("suppression.limit=0.6", "privacy.l.condition.icd.distinct=4")), made.folder)
 
 
 def test_the_fewest_rows_are_withheld_of_persons_who_would_be_left_out(tmp_path: Path, source: dict[str, pa.Table]) -> None:
