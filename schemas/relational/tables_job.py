@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+from pydantic.json_schema import models_json_schema
 
 from schemas.errors.base import JobError
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.connection import Target, Work
+from schemas.job.job import Job
 from schemas.job.source import Source
 from schemas.job.suppression import share_of_records
 from schemas.privacy.kinds import Closeness, Diversity
@@ -40,6 +42,9 @@ def key_columns(value: object) -> object:
     return columns
 
 
+KEY_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+
+
 class TableColumns(Columns):
     """Which column of a table has which role; columns of its key and references need none."""
 
@@ -59,7 +64,7 @@ class TableSpec(StrictModel):
 
     source: Source
     """Where its rows are."""
-    key: Annotated[list[str], BeforeValidator(key_columns)] = Field(default_factory=list)
+    key: Annotated[list[str], BeforeValidator(key_columns), WithJsonSchema(KEY_SCHEMA)] = Field(default_factory=list)
     """The column that names a row, or a list of those that name it together; published as pseudonyms."""
     references: dict[str, str] = Field(default_factory=dict)
     """Which column refers to which table, as in ``person_id: person``; several columns as ``"a, b": person``."""
@@ -229,3 +234,11 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
     if faults or job is None:
         raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
     return job
+
+
+def jobs_json_schema() -> dict[str, Any]:
+    """Returns the JSON schema of job files of one table or of several (draft 2020-12), for editors: the version tells which."""
+    definitions = models_json_schema([(Job, "validation"), (TablesJob, "validation")])[1]["$defs"]
+    of_tables = {"properties": {"version": {"const": TABLES_VERSION}}, "required": ["version"]}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Job", "type": "object"}
+    return head | {"if": of_tables, "then": {"$ref": "#/$defs/TablesJob"}, "else": {"$ref": "#/$defs/Job"}, "$defs": definitions}
