@@ -220,15 +220,17 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     if not is_unit:
         lines.append("    # rows: {most: 20}  # bounds the rows of a person: many rows set people apart")
     mine = [one for one in table.proposals if one.profile.name not in {table.key, *table.references}]
-    coarsened = [one for one in mine if one.role in {"quasi_identifiers", "open"} and one.hierarchy]
-    kept_back = [one for one in mine if one not in coarsened and one.role in {"open", "withheld"}]
+    coarsened = [one for one in mine if one.role == "quasi_identifier" and one.hierarchy]
+    named = [one for one in mine if one.role in {"identifier", "key"}]
+    published = [one for one in mine if one.role in {"sensitive", "insensitive", "weight"}]
+    kept_back = [one for one in mine if one not in [*coarsened, *named, *published]]
     lines.append("    columns:")
-    lines += [f"      identifiers: {_names([one for one in mine if one.role == 'identifiers'])}"]
+    lines += [f"      identifiers: {_names(named)}"]
     lines += [f"      withheld: {_names(kept_back)}", f"      quasi_identifiers:{'' if coarsened else ' []'}"]
     for one in coarsened:
-        why = one.reason or "DECIDE: nothing tells what this is; coarsened, which is safe"
+        why = f"DECIDE: {one.reason}" if one.question else one.reason
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
-    return [*lines, f"      sensitive: {_names([one for one in mine if one.role == 'sensitive'])}"]
+    return [*lines, f"      sensitive: {_names(published)}"]
 
 
 def _names(proposals: Sequence[Proposal]) -> str:
