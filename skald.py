@@ -21,6 +21,7 @@ if not __package__:
 
 from flows.python.anonymising import anonymise_table
 from flows.python.calls import JobFile, asked, plan_job, run_job, verify_for
+from flows.python.several_tables import anonymise_tables
 from flows.python.shown import Anonymised, Published
 from schemas.errors.base import SkaldError
 
@@ -83,16 +84,21 @@ def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = Non
     The table lies in a private temporary folder meanwhile, together with what is counted of it, and nothing of it stays.
 
     Args:
-        frame: A table of Polars, pandas or Arrow, or whatever else gives a stream of Arrow's; an index of pandas is left out.
+        frame: A table of Polars, pandas or Arrow, or whatever else gives a stream of Arrow's; an index of pandas is left out. Several
+            tables of one person by name, ``{"person": …, "visit": …}``, for a job of several tables.
         job: Content or path of a job without source, target, work and output; a content may leave out ``version``, ``name`` and ``memory``.
         settings: What replaces settings of the job.
 
     Returns:
-        The released records, of the kind that was given, and what was proved of them.
+        The released records, of the kind that was given, and what was proved of them; of several tables each by its name.
 
     Raises:
         SkaldError: the job or the data are wrong, or the promise cannot be kept.
     """
+    if isinstance(frame, Mapping):
+        if isinstance(job, Mapping):
+            job = {"version": 2, "name": "tables", "memory": "1GB"} | dict(job)
+        return anonymise_tables(frame, *asked(job, settings))
     if isinstance(job, Mapping):
         job = {"version": 1, "name": "table", "memory": "1GB"} | dict(job)
     return anonymise_table(frame, *asked(job, settings))

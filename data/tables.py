@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from data.hospital import make_hospital
 from data.medical import make_medical
 from data.poker import make_poker
 from data.visits import make_visits
@@ -24,7 +25,9 @@ class Maker(Protocol):
         ...
 
 
-MAKERS: Mapping[str, Maker] = MappingProxyType({"medical": make_medical, "poker": make_poker, "visits": make_visits})
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {"medical": make_medical, "poker": make_poker, "visits": make_visits, "hospital": make_hospital}
+)
 
 
 def maker(name: str) -> Maker:

@@ -41,6 +41,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "composition": (6, 1),
             "publication": (7, 3),
             "mondrian": (8, 1),
+            "relational": (10, 0),
             "verification": (6, 4),
             "planning": (9, 0),
             "utility": (9, 3),
@@ -64,6 +65,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "local_suppression": (6, 0),
             "mondrian": (5, 2),
             "composition": (5, 3),
+            "relational": (6, 5),
             "clustering": (6, 2),
             "kmember": (6, 3),
             "evaluation": (6, 1),
@@ -85,6 +87,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "job": (5, 0),
             "policy": (6, 1),
             "release": (6, 0),
+            "relational": (7, 0),
         },
     ),
 }

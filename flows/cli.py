@@ -136,7 +136,14 @@ def run(
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
     from schemas.job.job import load_job
+    from schemas.relational.tables_job import is_of_tables
 
+    if is_of_tables(job, settings or ()):
+        from flows.commands.tables import run_tables
+
+        if replay is not None or scheduler is not None:
+            raise typer.BadParameter("jobs of several tables take neither --replay nor --scheduler yet")
+        return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner)
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
@@ -208,8 +215,13 @@ def plan(
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
+    from schemas.relational.tables_job import is_of_tables
     from tasks.planning.plan import make_plan
 
+    if is_of_tables(job, settings or ()):
+        from flows.commands.tables import plan_of_tables
+
+        return plan_of_tables(job, settings or (), as_json=as_json, quick=quick)
     with _bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:
@@ -222,9 +234,12 @@ def plan(
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
+    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.tables_job import is_of_tables, load_tables_job
     from tasks.engine.runs import remove_artifacts
 
-    loaded = load_job(job, settings or ())
+    of_tables = is_of_tables(job, settings or ())
+    loaded = unit_job(load_tables_job(job, settings or ())) if of_tables else load_job(job, settings or ())
     freed, left, at_work = remove_artifacts(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:
@@ -237,13 +252,16 @@ def clean(job: JobFile, settings: Settings = None) -> None:
 
 @app.command()
 def make_data(
-    name: Annotated[str, typer.Argument(help="Which data set: medical (patients), visits or poker (hands).", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(help="Which data set: hospital (three tables), medical (patients), visits or poker (hands).", show_default=False),
+    ],
     rows: Annotated[int, typer.Option(help="Number of records.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
 ) -> None:
-    """Makes synthetic example data: patients (medical), visits of patients (visits) or random poker hands (poker)."""
+    """Makes example data: persons with visits and conditions (hospital), patients (medical), their visits, poker hands (poker)."""
     from data.tables import maker
 
     try:

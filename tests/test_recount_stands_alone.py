@@ -15,7 +15,15 @@ from schemas.reading.registry import Code
 from tests.places import ROOT
 
 RECOUNT = ("core.recount", "tasks.recount")
-WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
+WRITERS = (
+    "tasks.writing",
+    "tasks.lattice",
+    "tasks.mondrian",
+    "tasks.records",
+    "tasks.counting",
+    "tasks.pseudonyms",
+    "tasks.relational.making",
+)
 PLUMBING = {
     "tasks.engine.progress": "tells whoever watches of files that are not read",
     "tasks.engine.peak_memory": "gives memory back to the system",

@@ -50,13 +50,22 @@ def init(
     as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
-    """Drafts a commented job file that runs as it is, to be edited. It holds no values; hierarchies are in files for you alone."""
+    """Drafts a commented job file that runs as it is, to be edited. It holds no values; hierarchies are in files for you alone.
+
+    Several folders are several tables of one person: unit, keys and references are proposed from names and values.
+    """
     from flows.terminal.runs import progress_bars
     from tasks.planning.draft import draft_job
     from tasks.planning.fronts import DATABASE, Given
 
     if not source and not table and not query:
         raise typer.BadParameter("name a source, or give --table or --query for PostgreSQL")
+    if source and len(source) > 1 and all(Path(one).is_dir() for one in source):
+        from flows.commands.tables import init_of_tables
+
+        if as_json:
+            raise typer.BadParameter("--json is for one table so far; leave it out for several folders")
+        return init_of_tables([Path(one) for one in source], out)
     if types and source and not source[0].startswith(DATABASE):
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}

@@ -14,10 +14,10 @@ def schema(
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
 ) -> None:
     """Prints the JSON Schema of job files, by which editors complete and check them."""
-    from schemas.job.job import job_json_schema
+    from schemas.relational.tables_job import jobs_json_schema
     from tasks.store.files import write_whole
 
-    text = json.dumps(job_json_schema(), indent=2) + "\n"
+    text = json.dumps(jobs_json_schema(), indent=2) + "\n"
     if to is None:
         sys.stdout.write(text)
     else:

@@ -32,7 +32,12 @@ def verify(
     from flows.terminal.runs import verification_summary
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
+    from tasks.relational.verified import is_release_of_tables
 
+    if is_release_of_tables(Path(release)):
+        from flows.commands.tables import verify_release_of_tables
+
+        return verify_release_of_tables(Path(release), job, settings or (), key, as_json=as_json)
     loaded = load_job(job, settings or ()) if job else None
     verified = verified_release(loaded, release, key)
     recount, manifest = verified.recount, verified.manifest

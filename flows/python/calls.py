@@ -50,7 +50,11 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
 
     def made() -> Published:
         from schemas.job.job import load_job
+        from schemas.relational.tables_job import is_of_tables
 
+        if is_of_tables(job, settings):
+            of_tables = tables_flow(job, settings, direct=direct)
+            return Published(of_tables.manifest.model_dump(mode="json"), of_tables.manifest.release, of_tables.folder, of_tables.new)
         loaded = load_job(job, settings)
         done = _flow(loaded, job, settings, direct)()
         release = done.manifest.release
@@ -74,8 +78,12 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
 
     def made() -> dict[str, Any]:
         from schemas.job.job import load_job
+        from schemas.relational.tables_job import is_of_tables, load_tables_job
         from tasks.planning.plan import make_plan
+        from tasks.relational.plan import plan_tables
 
+        if is_of_tables(job, settings):
+            return plan_tables(load_tables_job(job, settings), quick=quick).model_dump(mode="json")
         return make_plan(load_job(job, settings), quick=quick).model_dump(mode="json")
 
     return within(made)
@@ -97,7 +105,13 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
     def made() -> dict[str, Any]:
         from flows.verification import figures_of, verified_release
         from schemas.job.job import load_job
+        from schemas.relational.tables_job import load_tables_job
+        from tasks.relational.verified import figures_of_tables, is_release_of_tables, verify_tables
+        from tasks.release.signatures import read_public_key
 
+        if is_release_of_tables(Path(release)):
+            of_tables = load_tables_job(job, settings) if job is not None else None
+            return figures_of_tables(verify_tables(of_tables, Path(release), read_public_key(key) if key else None))
         return figures_of(verified_release(load_job(job, settings) if job is not None else None, release, key))
 
     return within(made)
@@ -121,6 +135,21 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
     _serve()
     entry.flow.load()
     return partial(prefect_flow(entry.name), parameters)
+
+
+def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
+    """Runs a job of several tables, and returns what was published.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+    from tasks.engine.flows import SWITCH, without_prefect
+
+    if not (direct or without_prefect()):
+        raise JobError(str(job), ["a job of several tables runs in this process, or through Prefect by 'skald run'; leave direct at True"])
+    with _variable(SWITCH, "1"):
+        from flows.tables import tables
+    return tables(job, settings)
 
 
 @cache

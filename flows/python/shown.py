@@ -97,3 +97,18 @@ class Anonymised(Release):
     def page(self) -> str | None:
         """The report's page, HTML that needs nothing else."""
         return self.documents["report.html"]
+
+
+@dataclass(frozen=True, repr=False)
+class AnonymisedTables(Anonymised):
+    """What was proved of several tables that were anonymised in memory; a notebook shows what came out."""
+
+    def __repr__(self) -> str:
+        persons = self.manifest["persons"]
+        return f"Anonymised({persons['released']:,} of {persons['source']:,} persons, smallest history {self.manifest['min_class']:,})"
+
+    def _repr_html_(self) -> str:
+        """Returns the sentences of the report."""
+        from html import escape
+
+        return "".join(f"<p>{escape(sentence)}</p>" for sentence in json.loads(self.documents["report.json"])["sentences"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import SourceError, counted, listed
+from schemas.errors.base import PrivacyError, SourceError, counted, listed
 from schemas.texts.shown import told_path
 
 
@@ -41,6 +41,81 @@ class FrameError(SourceError):
     def uncomputed(cls, kind: str) -> FrameError:
         """The plan of a lazy frame fails by itself."""
         return cls(f"The lazy frame cannot be computed ({kind}). Collect it first: the whole message, which may show data, says why.")
+
+
+class RelationError(SourceError):
+    """Tables of one job do not hang together as the job says; carries every fault, not only the first."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        lines = "".join(f"\n  - {fault}" for fault in faults)
+        super().__init__(f"The tables do not hang together:{lines}")
+
+    @classmethod
+    def too_many_rows(cls, table: str, rows: int) -> RelationError:
+        """A table has more rows than can be numbered."""
+        return cls([f"'{table}' has {counted(rows, 'row')}, and a table of such a job may have 2^32 - 2 at most; make a job for each part"])
+
+
+class HistoryError(PrivacyError):
+    """Histories of persons cannot keep the promise of a job of several tables."""
+
+    @classmethod
+    def too_few(cls, k: int, there: int, unit: str = "person") -> HistoryError:
+        """Fewer persons than k."""
+        return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
+
+    @classmethod
+    def top_fails(cls, k: int, failing: int, persons: int, most: int) -> HistoryError:
+        """Even with every value generalised to ``*``, numbers of rows set too many persons apart."""
+        return cls(
+            f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still have a history that fewer than {k:,} "
+            f"share, by their numbers of rows alone, and suppression.limit allows {most:,}. Bound the rows of a person "
+            "(rows: {most: n}), raise the limit or lower privacy.k; nothing was published."
+        )
+
+    @classmethod
+    def values_fail(cls, most: int) -> HistoryError:
+        """k can be kept, and what is promised of sensitive values cannot."""
+        return cls(
+            f"No levels keep what privacy.l and privacy.t promise of the values of persons with one history while at most "
+            f"{counted(most, 'person')} are left out. Ask for less, or raise suppression.limit; nothing was published."
+        )
+
+    @classmethod
+    def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
+        """Even at the coarsest levels too many persons have a choice of rows that few share."""
+        return cls(
+            f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} "
+            f"of each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
+            "raise suppression.limit or lower privacy.k; nothing was published."
+        )
+
+    @classmethod
+    def too_many_choices(cls, choices: int, needed: int) -> HistoryError:
+        """There are more choices of rows than the memory holds."""
+        return cls(
+            f"There are {choices:,} choices of rows to count, which take about {needed // 1_000_000 + 1:,} MB. Bound the rows of a person "
+            "(rows: {most: n}), ask for fewer known rows, or raise memory; nothing was published."
+        )
+
+    @classmethod
+    def nobody_left(cls, persons: int) -> HistoryError:
+        """The best node leaves everybody out."""
+        return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")
+
+    @classmethod
+    def too_many_nodes(cls, nodes: int, most: int) -> HistoryError:
+        """The lattice of all tables is too large to be searched."""
+        return cls(f"The lattice of all tables has {nodes:,} nodes, and {most:,} can be searched. Give hierarchies fewer levels.")
+
+    @classmethod
+    def memory(cls, persons: int, needed: int) -> HistoryError:
+        """A few numbers for each person do not fit the memory."""
+        return cls(
+            f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
+            "published."
+        )
 
 
 class FileError(SourceError):

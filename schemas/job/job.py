@@ -24,7 +24,7 @@ from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
+from schemas.reading.model import OF_TABLES, TABLES_VERSION, FormatVersion, PathText, StrictModel, Title, fault
 from schemas.reading.names import job_name
 from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
@@ -272,6 +272,9 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     if not isinstance(data, dict):
         raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 1"])
     faults += apply_overrides(data, overrides)
+    if type(data.get("version")) is int and data["version"] == TABLES_VERSION and "tables" in data:
+        # Whatever else it says is right there, and wrong in a job of one table.
+        raise JobError(str(path), [f"version: {OF_TABLES}"])
     # Before the models read the parts, because what is wrong with one part would else hide what does not fit between others.
     faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
     faults += fit_faults(data)

@@ -51,6 +51,20 @@ def as_job_flow(function: Callable[..., Any]) -> Any:
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
+def as_tables_flow(function: Callable[..., Any]) -> Any:
+    """Does the same for the function that runs jobs of several tables, which is no method's."""
+
+    @wraps(function)
+    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
+        return _in_turn(lambda: function(job_file, settings))
+
+    if without_prefect():
+        return guarded(run)
+    from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
+
+    return job_flow(run)
+
+
 def plain_flow(method: str) -> Callable[..., Any]:
     """Returns the function of a method whose flow was made, without Prefect, however the process chose when it was made."""
     return guarded(_CHECKED[method])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from prefect import Flow
 from prefect.context import FlowRunContext
 
 from schemas.errors.folders import BusyError
-from schemas.job.job import load_job
+from schemas.job.job import Job, load_job
 from schemas.job.run_parameters import RunParameters
+from schemas.relational.tables_job import TablesJob, is_of_tables, load_tables_job
 from tasks.engine.guard import guarded
 from tasks.engine.prefect_pages import followed, log_line
 from tasks.engine.runners import task_runner
@@ -33,7 +34,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
-        asked = load_job(path, job.overrides)
+        asked = _asked(path, job.overrides)
         log_line(
             f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
         )
@@ -52,6 +53,11 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
 
 
+def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:
+    """Returns the job of a file, of one table or of several."""
+    return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
+
+
 def run_name() -> str:
     """Returns the name of the run of this thread: its job's and when it was to begin, as in ``medical 2026-01-31 02:00 UTC``."""
     context = FlowRunContext.get()
@@ -59,7 +65,7 @@ def run_name() -> str:
         return "run"
     job = RunParameters.model_validate((context.parameters or {})["job"])
     try:
-        name = load_job(Path(job.job_file), job.overrides).name
+        name = _asked(Path(job.job_file), job.overrides).name
     except Exception:
         # What is wrong with the job is told by the run, and not by what it is called.
         name = Path(job.job_file).stem

@@ -25,6 +25,7 @@ FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob(
 TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text()) for path in FILES}
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
+    "tasks.relational.verified",
     "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.ledger", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.bounds.person_records",
     "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",

@@ -1,0 +1,207 @@
+"""Statements that join the tables of a release as a reader would, and count who shares each history.
+
+A history is written out as text: the labels of the person's row, then for each table the sorted texts of the rows below it, each with what
+is below that row in turn. Every value stands after its length, so that no two histories are written alike; long texts are kept as SHA-256.
+Nothing here is used by whatever writes a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table as a reader joins it; all names are quoted.
+
+    Attributes:
+        name: Of the table, plain.
+        relation: What its files are read as.
+        qids: Published quasi-identifiers.
+        key: Columns of its key.
+        references: The columns that refer to each table, nearest table last.
+        sensitive: Columns of which something is promised.
+    """
+
+    name: str
+    relation: str
+    qids: tuple[str, ...]
+    key: tuple[str, ...]
+    references: Mapping[str, tuple[str, ...]]
+    sensitive: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TablesRecount:
+    """What was counted in the written tables.
+
+    Attributes:
+        persons: Rows of the unit.
+        histories: Different ones.
+        smallest: Persons who share the one that fewest share.
+        failing: Persons whose history fewer than k share.
+        records: Rows of each table.
+        most_rows: Most rows of a person in each table that hangs from one.
+        penalties: Sum of the normalised certainty penalty over the rows, by table and quasi-identifier.
+    """
+
+    persons: int
+    histories: int
+    smallest: int
+    failing: int
+    records: Mapping[str, int]
+    most_rows: Mapping[str, int] = field(default_factory=dict)
+    penalties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def row_text(table: ReadTable, alias: str) -> str:
+    """Returns the expression for the labels of a row as one text; a null is told from every text."""
+    values = [f"coalesce(length({alias}.{name}::VARCHAR)::VARCHAR || ':' || {alias}.{name}::VARCHAR, '-')" for name in table.qids]
+    return f"concat_ws('', '{len(table.qids)};'{''.join(f', {value}' for value in values)})"
+
+
+def whole_reference(columns: Sequence[str], alias: str) -> str:
+    """Returns the condition that a reference is there."""
+    return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
+
+
+def nearest_reference(table: ReadTable, alias: str) -> str:
+    """Returns the expression for the number of the nearest reference of a row that is there; null where none is."""
+    numbered = list(enumerate(table.references.values()))
+    return "CASE " + " ".join(f"WHEN {whole_reference(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
+
+
+def below_view(table: ReadTable) -> str:
+    """Returns the name of the rows of a table with the text of each and of all that is below it."""
+    return f'"below {table.name}"'
+
+
+def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
+    """Returns the statement that makes the texts of a table's rows, given those of the tables that hang from it.
+
+    It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
+
+    Args:
+        table: The table.
+        children: Tables of which rows may hang from its rows, whose texts are made already.
+    """
+    joins, texts = [], [row_text(table, "m")]
+    for child in children:
+        number = list(child.references).index(table.name)
+        referring = child.references[table.name]
+        keys = ", ".join(f"c.{column} AS k{place}" for place, column in enumerate(referring))
+        same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
+        joins.append(
+            f"LEFT JOIN (SELECT {keys}, count(*) AS many, sha256(array_to_string(list_sort(list(c.text)), '|')) AS texts "
+            f"FROM {below_view(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(f'c.{column}' for column in referring)}) "
+            f"AS {alias_of(child)} ON {same}"
+        )
+        texts.append(f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')")
+    whole = f"concat_ws('/', {', '.join(texts)})"
+    text = f"sha256({whole})" if children else whole
+    linking = list(dict.fromkeys([*table.key, *(column for columns in table.references.values() for column in columns)]))
+    columns = [f"m.{column}" for column in linking]
+    if table.references:
+        columns.append(f"{nearest_reference(table, 'm')} AS nearest")
+    selected = ", ".join([*columns, f"{text} AS text"])
+    return f"CREATE TEMP TABLE {below_view(table)} AS SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
+
+
+def alias_of(table: ReadTable) -> str:
+    """Returns the name that a joined table has in a statement."""
+    return f'"of {table.name}"'
+
+
+def histories_sql(unit: ReadTable, k: int) -> str:
+    """Returns the statement that counts persons, histories, the smallest of them, and persons whose history fewer than k share."""
+    return f"""
+        WITH histories AS (SELECT count(*) AS persons FROM {below_view(unit)} GROUP BY text)
+        SELECT coalesce(sum(persons), 0)::BIGINT, count(*), coalesce(min(persons), 0),
+               coalesce(sum(persons) FILTER (persons < {k}), 0)::BIGINT
+        FROM histories
+    """
+
+
+def key_faults_sql(table: ReadTable) -> str:
+    """Returns the statement that counts rows without a whole key, and keys that name more than one row."""
+    keys = ", ".join(f"m.{column}" for column in table.key)
+    return f"""
+        SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {whole_reference(table.key, "m")}),
+               (SELECT count(*) FROM (SELECT 1 FROM {table.relation} AS m GROUP BY {keys} HAVING count(*) > 1))
+    """
+
+
+def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
+    """Returns the statement that counts rows whose reference to another table is there and finds no row."""
+    columns = table.references[other.name]
+    same = " AND ".join(f"m.{mine} = o.{theirs}" for mine, theirs in zip(columns, other.key, strict=True))
+    return f"SELECT count(*) FROM {table.relation} AS m ANTI JOIN {other.relation} AS o ON {same} WHERE {whole_reference(columns, 'm')}"
+
+
+def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
+    """Returns the statement that makes the person of each row by each of its references, as a number of the unit's row.
+
+    Args:
+        table: A table that refers to others.
+        others: Those that it refers to, of which the unit's numbers are made already, or those of the tables above.
+    """
+    joins, persons = [], []
+    for number, (name, columns) in enumerate(table.references.items()):
+        same = " AND ".join(f"m.{mine} = o{number}.{theirs}" for mine, theirs in zip(columns, others[name].key, strict=True))
+        joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
+        persons.append(f"o{number}.person")
+    keys = [f"m.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])]
+    selected = ", ".join([*keys, f"coalesce({', '.join(persons)}) AS person", *(f"{one} AS p{place}" for place, one in enumerate(persons))])
+    outer = ", ".join(
+        [*(f"o.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])), "o.person", f"({_differ(len(persons))}) AS differs"]
+    )
+    inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
+    return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
+
+
+def _differ(references: int) -> str:
+    return " OR ".join(f"coalesce(o.p{place}, o.person) IS DISTINCT FROM o.person" for place in range(references))
+
+
+def owner_view(table: ReadTable) -> str:
+    """Returns the name of the rows of a table with the person of each."""
+    return f'"owners {table.name}"'
+
+
+def unit_owners_sql(unit: ReadTable) -> str:
+    """Returns the statement that numbers the persons."""
+    keys = "".join(f"m.{column}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
+    return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
+
+
+def owner_faults_sql(table: ReadTable) -> str:
+    """Returns the statement that counts rows of nobody, rows whose references find different persons, and the most rows of a person."""
+    each = f"SELECT count(*) AS many FROM {owner_view(table)} WHERE person IS NOT NULL GROUP BY person"
+    return f"""
+        SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each}))
+        FROM {owner_view(table)}
+    """
+
+
+def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
+    """Returns the statement of ``combination``, ``person`` and ``value``: each value of a person once, with the person's history.
+
+    It is right because the unit's keys are unique, so that each person has one history.
+    """
+    same = " AND ".join(f"o.{key} = h.{key}" for key in unit.key)
+    whose = f"SELECT o.person, h.text AS combination FROM {owner_view(unit)} AS o JOIN {below_view(unit)} AS h ON {same}"
+    return f"SELECT DISTINCT w.combination, r.person, r.{column} AS value FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
+
+
+def whole_values_sql(table: ReadTable, column: str) -> str:
+    """Returns the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
+    rows = f"(SELECT person, {column} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
+    persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
+    return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
+
+
+def same_keys_sql(table: ReadTable, source: str) -> str:
+    """Returns the statement that counts published keys that are keys of the source."""
+    same = " AND ".join(f"m.{column}::VARCHAR = s.{column}::VARCHAR" for column in table.key)
+    return f"SELECT count(*) FROM {table.relation} AS m SEMI JOIN {source} AS s ON {same}"

@@ -1,0 +1,156 @@
+"""The search of one lattice over the quasi-identifiers of all tables, exact and with a certificate (DESIGN.md, section 13).
+
+A coarser node makes coarser histories, so that persons who fail never become more: predictive tagging holds (papers/skald.txt, III.B). The
+cost of a node with nobody left out is known from the values alone, is no less at a coarser node, and is a lower bound of its cost. So a
+node whose bound is above the best cost is cut, and all others are decided: what is found is the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, tag
+
+Bounds = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NodeCost:
+    """What a node costs.
+
+    Attributes:
+        failing: Persons who break what coarser nodes never break more of; decides what passes.
+        suppressed: Persons who would be left out, as many or more.
+        loss: The cost with them left out; only of nodes that may be chosen.
+    """
+
+    failing: int
+    suppressed: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class BestNode:
+    """The best node of all tables.
+
+    Attributes:
+        node: A level for each quasi-identifier of each table.
+        cost: What it costs.
+        evaluated: How many nodes had their histories counted.
+        nodes: How many there are.
+    """
+
+    node: Node
+    cost: NodeCost
+    evaluated: int
+    nodes: int
+
+
+def best_node(
+    lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, look: Callable[[Node], NodeCost]
+) -> BestNode | None:
+    """Returns the node of least cost among those that pass, or None where none does.
+
+    Ties go to fewer persons left out, then to better precision, then to the order of the job.
+
+    Args:
+        lattice: All nodes.
+        floor: In the lattice's shape, what no node and nothing coarser is below.
+        parts: The axes of each part of the tables that is tagged alone first.
+        most: Persons who may be left out.
+        look: Counts the histories of a node.
+    """
+    search = _Search(lattice, floor, most, look)
+    if not search.passes(lattice.top):
+        return None
+    for axes in parts:
+        search.tag_alone(axes)
+    while (start := search.cheapest(search.tags == UNKNOWN)) is not None:
+        search.bisect(start)
+    while (start := search.cheapest(search.tags == PASSES)) is not None:
+        search.passes(lattice.at(start))
+        search.tags[start] = CUT
+    if search.best is None:
+        return None
+    return BestNode(search.best, search.known[search.best], len(search.known), lattice.nodes)
+
+
+class _Search:
+    """What is known of a lattice while it is searched.
+
+    Attributes:
+        known: What each node costs whose histories were counted.
+        tags: In the lattice's shape; CUT of nodes that pass and were counted.
+        best: The best node so far; None before there is one.
+    """
+
+    def __init__(self, lattice: Lattice, floor: Bounds, most: int, look: Callable[[Node], NodeCost]) -> None:
+        self.known: dict[Node, NodeCost] = {}
+        self.tags = np.full(lattice.shape, UNKNOWN)
+        self.best: Node | None = None
+        self._lattice, self._floor, self._most, self._look = lattice, floor, most, look
+
+    def passes(self, node: Node) -> bool:
+        """Tells whether a node passes, and tags what is coarser or finer accordingly."""
+        if node not in self.known:
+            self.known[node] = self._look(node)
+        if self.known[node].failing > self._most:
+            self._label(self._lattice.below(node), FAILS)
+            return False
+        self._label(self._lattice.above(node), PASSES)
+        self.tags[self._lattice.position(node)] = CUT
+        if self.known[node].suppressed <= self._most:
+            self.best = node if self.best is None else min(self.best, node, key=self._rank)
+        return True
+
+    def _label(self, slices: tuple[slice, ...], label: np.int8) -> None:
+        part = self.tags[slices]
+        part[part == UNKNOWN] = label
+
+    def _rank(self, node: Node) -> tuple[float, int, int, Node]:
+        cost = self.known[node]
+        return cost.loss, cost.suppressed, self._lattice.imprecision_of(node), node
+
+    def tag_alone(self, axes: Sequence[int]) -> None:
+        """Tags what fails by one part alone, with all others at their top: whatever the levels of these are, it fails too."""
+        lattice = self._lattice
+        if not axes or len(axes) == len(lattice.levels):
+            return
+        part = Lattice(tuple(lattice.levels[axis] for axis in axes), tuple(lattice.root[axis] for axis in axes))
+
+        def with_others_at_top(node: Node) -> Node:
+            level = dict(zip(axes, node, strict=True))
+            return tuple(level.get(axis, top) for axis, top in enumerate(lattice.top))
+
+        tag(part, lambda node: self.passes(with_others_at_top(node)))
+
+    def cheapest(self, wanted: NDArray[np.bool_]) -> tuple[int, ...] | None:
+        """Returns the position of the wanted node with the lowest bound, if that is not above the best cost."""
+        bounds = np.where(wanted, self._floor, np.inf).reshape(-1)
+        flat = int(bounds.argmin())
+        loss = np.inf if self.best is None else self.known[self.best].loss
+        # Where nothing is wanted all bounds are infinite.
+        return self._lattice.axes_of(flat) if np.isfinite(bounds[flat]) and bounds[flat] <= loss else None
+
+    def bisect(self, start: tuple[int, ...]) -> None:
+        """Decides a chain of nodes from a position upwards, along the lowest bounds."""
+        chain = [start]
+        while step := self._next_above(chain[-1]):
+            chain.append(step)
+        low, high = 0, len(chain)
+        while low < high:
+            middle = (low + high) // 2
+            if self.passes(self._lattice.at(chain[middle])):
+                high = middle
+            else:
+                low = middle + 1
+
+    def _next_above(self, position: tuple[int, ...]) -> tuple[int, ...] | None:
+        above = [(*position[:axis], position[axis] + 1, *position[axis + 1 :]) for axis in range(len(position))]
+        unknown = [one for axis, one in enumerate(above) if one[axis] < self.tags.shape[axis] and self.tags[one] == UNKNOWN]
+        return min(unknown, key=lambda one: float(self._floor[one]), default=None)

@@ -1,0 +1,71 @@
+"""Sensitive values of persons with one history: each value of a person once, by the rules for people who have several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.models import Spread
+from core.privacy.promise import Promise
+
+
+@dataclass(frozen=True)
+class PersonValues:
+    """Who holds which value of a sensitive column, each pair once.
+
+    Attributes:
+        persons: Shape (pairs,).
+        values: Shape (pairs,), the code of the value; that of the null last.
+        whole: Shape (values,), persons of the whole source by value.
+    """
+
+    persons: NDArray[np.integer]
+    values: NDArray[np.integer]
+    whole: NDArray[np.int64]
+
+    def spread(self, classes: NDArray[np.int64]) -> Spread:
+        """Returns how many persons of each class hold each value."""
+        keys, counts = np.unique(classes[self.persons] * len(self.whole) + self.values, return_counts=True)
+        return Spread(keys // len(self.whole), keys % len(self.whole), counts.astype(np.int64), self.whole)
+
+
+@dataclass(frozen=True)
+class TablePromise:
+    """What is promised of the sensitive values of one table.
+
+    It is asked of histories that have a row of the table: others publish no value of it.
+
+    Attributes:
+        promise: k and the models.
+        columns: Who holds what, by sensitive column.
+        has_rows: Shape (persons,), who has a row of the table.
+    """
+
+    promise: Promise
+    columns: Mapping[str, PersonValues]
+    has_rows: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_]) -> TablePromise:
+        """Returns the promise, with conditions on who holds a value where somebody has several."""
+        wholes = {name: column.whole for name, column in columns.items()}
+        return cls(promise.of_people(wholes, int(has_rows.sum())), columns, has_rows)
+
+    @property
+    def relaxed(self) -> TablePromise:
+        """A weaker promise under which coarser nodes never leave out more persons."""
+        return replace(self, promise=self.promise.relaxed)
+
+    def failing(self, classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns which classes break it.
+
+        Args:
+            classes: Shape (persons,).
+            sizes: Shape (classes,), persons of each.
+        """
+        spreads = {name: column.spread(classes) for name, column in self.columns.items()}
+        asked = np.bincount(classes[self.has_rows], minlength=len(sizes)) > 0
+        return self.promise.fails(sizes, spreads) & asked

@@ -1,0 +1,126 @@
+"""What the commands do with jobs and releases of several tables; imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flows.loading import all_loaded
+from flows.terminal.screen import Screen, print_json
+from schemas.errors.runners import RunnerName
+from schemas.reading.given import GivenJob
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
+    """Anonymises, verifies and publishes a job of several tables, and tells of it."""
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.engine.flows import without_prefect
+    from tasks.engine.runners import choose_runner
+
+    load_tables_job(job, settings)
+    direct = direct or without_prefect() or isinstance(job, GivenJob)
+    choose_runner(runner, None, direct=direct)
+    with _tables_flow(direct) as flow:
+        published = flow(job, tuple(settings))
+    if as_json:
+        print_json(published.manifest.model_dump(mode="json"))
+        return
+    from flows.terminal.tables import tables_summary
+
+    Screen().print(tables_summary(published.manifest, str(published.folder), new=published.new))
+
+
+@contextmanager
+def _tables_flow(direct: bool) -> Iterator[Any]:
+    from rich.console import Console
+
+    from flows.terminal.runs import progress_bars
+
+    if direct:
+        from tasks.engine.flows import SWITCH
+
+        os.environ[SWITCH] = "1"
+        from flows.tables import tables
+
+        all_loaded()
+        with progress_bars(Console(stderr=True)):
+            yield tables
+        return
+    from flows.server.local_api import api, prepare
+    from schemas.job.run_parameters import RunParameters
+
+    with api(prepare()):
+        from flows.tables import tables
+
+        all_loaded()
+        with progress_bars(Console(stderr=True)):
+            yield lambda job, settings: tables(RunParameters.of(job, settings))
+
+
+def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:
+    """Tells what a run of several tables would do."""
+    from rich.console import Console
+
+    from flows.terminal.runs import progress_bars
+    from flows.terminal.tables import plan_lines
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.relational.plan import plan_tables
+
+    with progress_bars(Console(stderr=True)):
+        made = plan_tables(load_tables_job(job, settings), quick=quick)
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        Screen().print(plan_lines(made))
+
+
+def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
+    """Verifies a release of several tables, and tells of it."""
+    from flows.terminal.tables import verified_summary
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.relational.verified import figures_of_tables, verify_tables
+    from tasks.release.signatures import read_public_key
+
+    loaded = load_tables_job(job, settings) if job else None
+    verified = verify_tables(loaded, release, read_public_key(key) if key else None)
+    if as_json:
+        print_json(figures_of_tables(verified))
+    else:
+        Screen().print(verified_summary(verified))
+
+
+def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
+    """Makes the report of a release of several tables again, from its manifest alone."""
+    from tasks.relational.publication import write_text
+    from tasks.relational.report import report_content, report_texts
+    from tasks.relational.verified import verify_tables
+    from tasks.store.files import open_folder
+
+    manifest = verify_tables(None, release).manifest
+    if as_json:
+        print_json(report_content(manifest))
+    written = []
+    if to:
+        written = [write_text(open_folder(to) / name, text) for name, text in report_texts(manifest).items()]
+    if not as_json:
+        where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
+        Screen(highlight=False).print(where)
+
+
+def init_of_tables(folders: Sequence[Path], out: Path) -> None:
+    """Drafts a job of several tables, a folder each, and tells what was found."""
+    from schemas.errors.base import counted
+    from tasks.relational.draft import draft_tables, relations_of
+
+    drafted = draft_tables(folders, out)
+    screen = Screen(highlight=False)
+    for name, sentence in relations_of(drafted).items():
+        screen.print(f"{name}: {sentence}")
+    if drafted.ladders:
+        screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
+    screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")

@@ -1,0 +1,85 @@
+"""``skald.anonymise`` for several tables of one person: tables in memory in, verified tables of the same kinds out."""
+
+from __future__ import annotations
+
+import glob
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
+
+from flows.python.anonymising import LEFT
+from flows.python.calls import tables_flow, within
+from flows.python.shown import AnonymisedTables
+from schemas.errors.base import JobError, listed
+from schemas.reading.given import GivenJob, given_job, scratch_job
+
+if TYPE_CHECKING:
+    from tasks.relational.publication import PublishedTables
+
+# ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
+
+OF_THE_TABLES = ("target", "work")
+"""What a job for tables in memory does not say, beside the source of each."""
+
+
+def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
+    """Anonymises several tables as a run would: written as Parquet into a private folder of the moment, run, and read back.
+
+    Args:
+        frames: The tables by name.
+        job: A job of several tables without sources and target.
+        settings: What replaces settings of it.
+
+    Returns:
+        The released tables, each of the kind that was given, and what was proved of them.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+
+    def made() -> tuple[dict[str, Any], AnonymisedTables]:
+        from flows.python.frames import read_frame, write_frame
+        from tasks.store.passing import clear_passed, passing
+
+        given = scratch_job(job)
+        data = _content(given, frames)
+        clear_passed(Path(gettempdir()), LEFT)
+        with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+            kinds = {}
+            for number, (name, frame) in enumerate(frames.items()):
+                path = folder / f"table-{number}.parquet"
+                kinds[name] = write_frame(frame, path)
+                data["tables"][name] |= {"source": {"path": glob.escape(str(path)), "format": "parquet"}}
+            data |= {"target": str(folder / "releases"), "work": str(folder / "work")}
+            published: PublishedTables = tables_flow(scratch_job(given_job(data, given.folder)), settings)
+            manifest = published.manifest.model_dump(mode="json")
+            documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
+            files: dict[str, list[Path]] = {name: [] for name in frames}
+            for one in published.manifest.files:
+                files[one.path.split("/")[1]].append(published.folder / one.path)
+            return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
+
+    return within(made)
+
+
+def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the content of a job, of which nothing says where tables are or go.
+
+    Raises:
+        JobError: something does, or its tables are not those that are given.
+    """
+    from schemas.reading.yaml_reading import parse
+
+    data, faults = parse(job.text)
+    tables = data.get("tables") if isinstance(data, dict) else None
+    if faults or not isinstance(data, dict) or not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+        raise JobError(str(job), faults or ["a job for several tables must name them under tables"])
+    faults = [f"{key}: the tables are read and given back where they are; leave {key} out" for key in OF_THE_TABLES if key in data]
+    faults += [f"tables.{name}.source: the table is given; leave source out" for name, one in tables.items() if "source" in one]
+    if strange := sorted(set(map(str, tables)) ^ set(frames)):
+        faults.append(f"tables: {listed(strange)} are in the job or among the tables given, and not in both")
+    if faults:
+        raise JobError(str(job), faults)
+    return data

@@ -1,0 +1,42 @@
+"""What the commands show of several tables."""
+
+from __future__ import annotations
+
+from schemas.errors.base import counted
+from schemas.relational.manifest import TablesManifest
+from tasks.relational.plan import TablesPlan
+from tasks.relational.report import report_content
+from tasks.relational.verified import VerifiedTables
+
+
+def tables_summary(manifest: TablesManifest, place: str, *, new: bool) -> str:
+    """Returns what is told of a release of several tables, in lines."""
+    head = f"Published {place}" if new else f"Published already: {place}"
+    loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
+    return "\n".join([head, *report_content(manifest)["sentences"], loss])
+
+
+def plan_lines(plan: TablesPlan) -> str:
+    """Returns what a run of several tables would do, in lines."""
+    head = f"Release {plan.release}{', published already' if plan.exists else ''}."
+    lines = [head, f"The unit is '{plan.unit}': {counted(plan.persons, 'person')}, of whom {plan.most_suppressed:,} may be left out."]
+    for name, table in plan.tables.items():
+        hangs = f", hangs from '{table.hangs_from}'" if table.hangs_from else ""
+        levels = "; ".join(f"{qid}: {' > '.join(f'{groups:,}' for groups in found)}" for qid, found in table.groups.items())
+        lines.append(
+            f"'{name}': {counted(table.rows, 'row')} in {counted(table.files, 'file')}{hangs}. Groups by level: {levels or 'none'}."
+        )
+    lines.append(f"The lattice of all tables has {counted(plan.nodes, 'node')}.")
+    if plan.below_k is not None:
+        lines.append(f"As they are, the histories of {counted(plan.below_k, 'person')} are shared by fewer than k.")
+    return "\n".join(lines)
+
+
+def verified_summary(verified: VerifiedTables) -> str:
+    """Returns what is told of a verified release, in lines."""
+    found = verified.recount
+    if found is None:
+        return "\n".join(["Every byte is as it was published.", *verified.notes])
+    rows = ", ".join(f"{counted(many, 'row')} of '{name}'" for name, many in found.records.items())
+    least = f"every history is shared by at least {counted(found.smallest, 'person')}; there are {found.histories:,} different ones"
+    return "\n".join([f"Verified. {counted(found.persons, 'person')}, {rows}; {least}.", *verified.notes])

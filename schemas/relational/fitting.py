@@ -1,0 +1,138 @@
+"""What must fit between the parts of a job of several tables, read or not yet read: each fault a sentence with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors.base import counted, listed, nearest
+from schemas.job.columns import REST, names, role_faults
+from schemas.job.connection import is_address
+from schemas.relational.tree import tree_of
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_ROLES = ("identifiers", "withheld", "quasi_identifiers", "sensitive", "insensitive")
+_OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
+
+
+def column_list(value: object) -> list[str]:
+    """Returns the columns of a key or a reference: a name, several in one text with commas between them, or a list of names."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []
+
+
+def table_faults(job: Mapping[str, Any]) -> list[str]:
+    """Returns what does not fit in a job of several tables."""
+    faults = [
+        f"{place}: jobs of several tables do not work with object stores yet; give a folder"
+        for place in ("target", "work")
+        if isinstance(job.get(place), str) and is_address(job[place])
+    ]
+    tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
+    faults += _name_faults(tables)
+    if not tables:
+        return faults
+    references = {name: [str(other) for other in _mapping(table.get("references")).values()] for name, table in tables.items()}
+    tree, wrong = tree_of(references)
+    faults += wrong
+    for name, table in tables.items():
+        faults += _of_table(name, table, tables)
+    if tree is not None and tables[tree.unit].get("rows") is not None:
+        faults.append(f"tables.{tree.unit}.rows: the unit has one row for each person; leave rows out")
+    if not any(list(names(_columns(table).get("quasi_identifiers"))) for table in tables.values()):
+        faults.append("tables: no table has a quasi-identifier, so that nothing could be generalised; give one that role")
+    return faults + _privacy_faults(_mapping(job.get("privacy")), tables)
+
+
+def _name_faults(tables: Mapping[str, object]) -> list[str]:
+    faults = [
+        f"tables: '{name}' cannot be a folder's name; use letters, digits, '_' and '-'"
+        for name in tables
+        if not _TABLE_NAME.fullmatch(name)
+    ]
+    folded = [name.lower() for name in tables]
+    if alike := [name for name in tables if folded.count(name.lower()) > 1]:
+        faults.append(f"tables: {listed(alike)} differ in case alone; rename one")
+    return faults
+
+
+def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns what does not fit in one table, or between it and those that it refers to."""
+    columns, place = _columns(table), f"tables.{name}"
+    faults = [f"{place}.columns: {sentence}" for sentence in role_faults(columns)]
+    faults += [
+        f"{place}.columns.{setting}: is for jobs of one table; key and references say whose row it is"
+        for setting in _OF_ONE_TABLE
+        if columns.get(setting) not in (None, [], False)
+    ]
+    key, referring = column_list(table.get("key")), {}
+    for written, other in _mapping(table.get("references")).items():
+        referring[str(other)] = column_list(written)
+        their = column_list(_mapping(tables.get(str(other))).get("key"))
+        if str(other) in tables and not their:
+            faults.append(f"tables.{other}: has no key, and '{name}' refers to it; say which column names a row (key)")
+        elif their and len(their) != len(referring[str(other)]):
+            faults.append(
+                f"{place}.references: {counted(len(referring[str(other)]), 'column')} for the key of '{other}', which has {len(their)}; "
+                'write them as "a, b" in the order of the key'
+            )
+    used = [column for referred in referring.values() for column in referred]
+    if twice := sorted({column for column in used if used.count(column) > 1}):
+        faults.append(f"{place}.references: {listed(twice)} would refer to two tables; give each reference columns of its own")
+    treated = [one for one in columns.get("identifiers") or [] if not isinstance(one, str)] if _is_list(columns.get("identifiers")) else []
+    faults += [
+        f"{place}.columns.identifiers: '{one}' has a treatment, which jobs of several tables do not take yet; leave the treatment out"
+        for one in names(treated)
+    ]
+    for role in ("sensitive", "insensitive"):
+        entries = columns.get(role)
+        faults += [
+            f"{place}.columns.{role}: '{one.get('name')}' says publish, which jobs of several tables do not take yet; leave it out"
+            for one in (entries if isinstance(entries, list) else [])
+            if isinstance(one, Mapping) and one.get("publish") not in (None, "exact")
+        ]
+    for role in _ROLES:
+        faults += [
+            f"{place}.columns.{role}: '{column}' is of the key or of a reference, which is published as pseudonyms; leave it out here"
+            for column in names(columns.get(role))
+            if column in {*key, *used}
+        ]
+    return faults
+
+
+def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    faults = []
+    if isinstance(privacy.get("knows"), Mapping) and (_mapping(privacy.get("l")) or _mapping(privacy.get("t"))):
+        faults.append("privacy.knows: l and t are of persons with one history, whom knows: {rows: m} does not make; leave one of them out")
+    if isinstance(privacy.get("knows"), Mapping) and len(tables) == 1:
+        faults.append("privacy.knows: there is no table below the unit of which rows could be known; leave it out")
+    for kind in ("l", "t"):
+        for name, columns in _mapping(privacy.get(kind)).items():
+            if name not in tables:
+                faults.append(f"privacy.{kind}: there is no table '{name}'{nearest(str(name), tables)}")
+                continue
+            known = list(names(_columns(tables[name]).get("sensitive")))
+            faults += [
+                f"privacy.{kind}.{name}: column '{column}' is not under tables.{name}.columns.sensitive{nearest(str(column), known)}"
+                for column in _mapping(columns)
+                if column not in known
+            ]
+    keyless = [name for name, table in tables.items() if not _mapping(table.get("references")) and not column_list(table.get("key"))]
+    if keyless and (_mapping(privacy.get("l")) or _mapping(privacy.get("t"))):
+        faults.append(f"tables.{keyless[0]}: has no key, and l and t are counted of persons; say which column names one (key)")
+    return faults
+
+
+def _columns(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    columns = _mapping(table.get("columns"))
+    return {key: value for key, value in columns.items() if not (key == "insensitive" and value == REST)}
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,168 @@
+"""The manifest of a release of several tables; holds counts, names and digests, never a cell value."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.release.files import Document, PublishedFile
+
+FORMAT = 3
+"""The format of manifests of several tables."""
+_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
+
+
+class ReleasedPersons(BaseModel):
+    """The persons of a release of several tables.
+
+    Attributes:
+        source: How many there are in the source.
+        released: How many are in the data files.
+        smallest_class: How many share the history that fewest share.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: int
+    released: int
+    smallest_class: int
+
+
+class ReleasedTable(BaseModel):
+    """One table of a release.
+
+    Attributes:
+        records: Rows of the source: those that are released, withheld, suppressed and orphans together.
+        released: Rows in the data files.
+        withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k.
+        suppressed: Rows of persons who are left out.
+        orphans: Rows whose reference finds nobody.
+        levels: Level by quasi-identifier.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    records: int
+    released: int
+    withheld: int
+    suppressed: int
+    orphans: int
+    levels: dict[str, int]
+
+
+class TablesLoss(BaseModel):
+    """Losses of a release of several tables.
+
+    Attributes:
+        gcp: Mean normalised certainty penalty of a value over all tables, 1 for one that is not published.
+        by_table: The same of each table that has quasi-identifiers.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    gcp: float
+    by_table: dict[str, float]
+
+
+class TablesManifest(BaseModel):
+    """What a release of several tables is and what was measured.
+
+    Attributes:
+        format: Of the manifest.
+        release: The release id, made of keyed digests of job and inputs.
+        name: The job's name.
+        job: Keyed digest of the job, and ``inputs`` of the sources.
+        inputs: See ``job``.
+        method: The algorithm, and ``privacy`` what was promised.
+        privacy: See ``method``.
+        unit: The table with a row for each person.
+        key_columns: Key of each table that has one, and ``references`` of each that has any.
+        references: See ``key_columns``.
+        persons: Who is published.
+        histories: Different ones, as recounted.
+        min_class: Persons who share the history that fewest share, as recounted.
+        tables: What became of each table.
+        loss: Losses, figures of the published labels.
+        optimal: How far the search came.
+        search: Nodes of the lattice.
+        files: The data files.
+        versions: Of what made it.
+        seconds: Wall time per phase, and ``peak_rss`` the largest resident size of the process, bytes.
+        peak_rss: See ``seconds``.
+        policy: SHA-256 of the policy that the job was held against; null where the run had none.
+        created: When it was made, UTC, and ``run_by`` who ran it, if the job says so.
+        run_by: See ``created``.
+        documents: The other files of the release.
+        signed_by: The key of the signature; null where there is none.
+        seal: SHA-256 of the manifest's own file without these digits.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int = FORMAT
+    release: str
+    name: str
+    job: str
+    inputs: str
+    method: str
+    privacy: dict[str, Any]
+    unit: str
+    key_columns: dict[str, list[str]]
+    references: dict[str, dict[str, str]]
+    persons: ReleasedPersons
+    histories: int
+    min_class: int
+    tables: dict[str, ReleasedTable]
+    loss: TablesLoss
+    optimal: str
+    search: dict[str, int]
+    files: tuple[PublishedFile, ...]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    peak_rss: int
+    policy: str | None = None
+    created: str | None = None
+    run_by: str | None = None
+    # These stay last: what is before them is known when they are made.
+    documents: tuple[Document, ...] = ()
+    signed_by: str | None = None
+    seal: str = ""
+
+    @property
+    def source_name(self) -> None:
+        """Returns nothing: each table has a source of its own, and none names all."""
+
+    @property
+    def records(self) -> int:
+        """Persons of the source, for what is signed in short."""
+        return self.persons.source
+
+    @property
+    def released(self) -> int:
+        """Persons of the data files, for what is signed in short."""
+        return self.persons.released
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """SHA-256 of each other file of the release, by path."""
+        return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
+
+
+def sealed_text(manifest: TablesManifest) -> tuple[TablesManifest, str]:
+    """Returns a manifest that bears its seal, and what its file holds."""
+    text = _text(manifest.model_copy(update={"seal": ""}))
+    sealed = manifest.model_copy(update={"seal": hashlib.sha256(text.encode()).hexdigest()})
+    return sealed, _text(sealed)
+
+
+def keeps_seal(content: bytes) -> bool:
+    """Tells whether a manifest's file holds what it was sealed with."""
+    found = _SEAL.search(content)
+    return found is not None and hashlib.sha256(content[: found.start(1)] + content[found.end(1) :]).hexdigest().encode() == found[1]
+
+
+def _text(manifest: TablesManifest) -> str:
+    return manifest.model_dump_json(indent=2) + "\n"

@@ -1,0 +1,244 @@
+"""A job of several tables (version 2): what a data engineer writes, read from YAML with all its faults at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+from pydantic.json_schema import models_json_schema
+
+from schemas.errors.base import JobError
+from schemas.job.columns import Columns, QuasiIdentifier
+from schemas.job.connection import Target, Work
+from schemas.job.job import Job
+from schemas.job.source import Source
+from schemas.job.suppression import share_of_records
+from schemas.privacy.kinds import Closeness, Diversity
+from schemas.reading.faults import fault_lines
+from schemas.reading.given import GivenJob
+from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
+from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault
+from schemas.reading.names import job_name
+from schemas.reading.overrides import apply_overrides, with_culprits
+from schemas.reading.regular_files import read_text
+from schemas.reading.yaml_reading import parse
+from schemas.relational.fitting import column_list, table_faults
+from schemas.relational.tree import TableTree, tree_of
+
+
+def key_columns(value: object) -> object:
+    """Returns the columns of a key as a list.
+
+    Raises:
+        PydanticCustomError: neither a column's name nor a list of them.
+    """
+    columns = column_list(value)
+    if not columns or len(set(columns)) < len(columns):
+        raise fault("must be a column's name or a list of them, each once")
+    return columns
+
+
+KEY_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+
+
+class TableColumns(Columns):
+    """Which column of a table has which role; columns of its key and references need none."""
+
+    quasi_identifiers: list[QuasiIdentifier] = Field(default_factory=list)
+    """Columns that are generalised; none where nothing of the table singles people out but its numbers of rows."""
+
+
+class RowsBound(StrictModel):
+    """How many rows of a person are published."""
+
+    most: Annotated[int, Field(ge=1)]
+    """At most so many rows of a person are published; which of them is drawn by a keyed digest."""
+
+
+class TableSpec(StrictModel):
+    """One table of a job."""
+
+    source: Source
+    """Where its rows are."""
+    key: Annotated[list[str], BeforeValidator(key_columns), WithJsonSchema(KEY_SCHEMA)] = Field(default_factory=list)
+    """The column that names a row, or a list of those that name it together; published as pseudonyms."""
+    references: dict[str, str] = Field(default_factory=dict)
+    """Which column refers to which table, as in ``person_id: person``; several columns as ``"a, b": person``."""
+    rows: RowsBound | None = None
+    """Bounds the rows of a person, where wanted."""
+    columns: TableColumns = Field(default_factory=TableColumns)
+    """Which column has which role."""
+
+    @property
+    def referring(self) -> dict[str, list[str]]:
+        """The columns that refer to each table, by its name."""
+        return {table: column_list(columns) for columns, table in self.references.items()}
+
+
+class KnownRows(StrictModel):
+    """An intruder who knows few rows of a person, and not how many there are."""
+
+    rows: Annotated[int, Field(ge=1, le=4)]
+    """At most so many rows of each table right below the unit, whole, with everything beneath them."""
+
+
+class TablesPrivacy(StrictModel):
+    """What every history of the release must keep."""
+
+    k: Annotated[int, Field(ge=1)]
+    """Persons who share each history, at least."""
+    knows: Literal["all"] | KnownRows = "all"
+    """What an intruder knows of a person: all rows, or ``{rows: m}``, at most so many of each table right below the unit."""
+    l: dict[str, dict[str, Diversity]] = Field(default_factory=dict)  # noqa: E741 - the model's own name
+    """l-diversity by table and sensitive column."""
+    t: dict[str, dict[str, Closeness]] = Field(default_factory=dict)
+    """t-closeness by table and sensitive column."""
+
+    @property
+    def known_rows(self) -> int | None:
+        """How many rows of each table an intruder knows; None where it is all."""
+        return self.knows.rows if isinstance(self.knows, KnownRows) else None
+
+
+class TablesSuppression(StrictModel):
+    """How much may be left out."""
+
+    limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
+    """The greatest share of all persons that may be left out, with all their rows."""
+    rows: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
+    """The greatest share of the other tables' rows that may be withheld of persons who stay."""
+
+
+class TablesMethod(MethodSpec):
+    """The optimal levels of all tables together, as one node of one lattice."""
+
+    name: Literal["skald"] = "skald"
+    """Chooses this algorithm."""
+    objective: Literal["gcp", "gcp_covered"] = "gcp"
+    """What is best: the least certainty penalty over all tables, range over range or values covered."""
+
+
+class TablesJob(StrictModel):
+    """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
+    version: Literal[2]
+    """The version of the job format: 2."""
+    name: Annotated[str, AfterValidator(job_name)]
+    """Names the job's folder of artefacts: letters, digits, '_', '.', '-'."""
+    tables: Annotated[dict[str, TableSpec], Field(min_length=1)]
+    """The tables by name. One is the unit, with a row for each person; the others reach it by references."""
+    privacy: TablesPrivacy
+    """What every history must keep."""
+    suppression: TablesSuppression = Field(default_factory=TablesSuppression)
+    """How much may be left out; nothing unless it is said."""
+    orphans: Literal["refuse", "drop"] = "refuse"
+    """What becomes of rows whose reference finds nobody: the job is refused, or they are left out and counted."""
+    method: Annotated[MethodSpec, Choice({"skald": TablesMethod}, "name")] = Field(default_factory=TablesMethod)
+    """The algorithm and its settings."""
+    memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
+    """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes."""
+    target: Target
+    """The folder that gets the releases."""
+    artifacts: Literal["keep", "delete"] = "keep"
+    """Whether the artefacts, which hold raw values, stay for the next run."""
+    work: Work | None = None
+    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    chunk_rows: Annotated[int, Field(ge=1)] = 250_000
+    """Rows of a chunk, about."""
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """How many chunk tasks work at a time: as many as cores unless it is said."""
+    run_by: Title | None = None
+    """Who runs it, for manifest and report; nobody is named unless it is said."""
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _is_scratch: bool = PrivateAttr(default=False)
+
+    def model_post_init(self, context: Any) -> None:
+        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
+        if isinstance(context, Mapping) and "folder" in context:
+            self._is_scratch = bool(context.get("scratch"))
+            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
+            raise fault(*faults)
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, absolute."""
+        return self._folder
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether what it makes is handed over, and removed again."""
+        return self._is_scratch
+
+    @property
+    def tree(self) -> TableTree:
+        """Which table hangs from which."""
+        tree, _ = tree_of({name: list(table.references.values()) for name, table in self.tables.items()})
+        assert tree is not None
+        return tree
+
+    @property
+    def objective(self) -> str:
+        """What the search minimises."""
+        return str(getattr(self.method, "objective", "gcp"))
+
+
+def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
+    """Returns tables as ``table_faults`` takes them, columns as the models that they are."""
+    return {name: dict(table) | {"columns": dict(table.columns)} for name, table in tables.items()}
+
+
+def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
+    """Tells whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
+    data, _ = parse(text) if not faults else (None, [])
+    if not isinstance(data, dict):
+        return False
+    apply_overrides(data, overrides)
+    return type(data.get("version")) is int and data["version"] == TABLES_VERSION
+
+
+def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
+    """Returns the job of a YAML file, with single settings replaced.
+
+    Args:
+        path: The job file, or what a program gives in its place.
+        overrides: Settings such as ``privacy.k=10``.
+
+    Raises:
+        JobError: anything wrong with the file or the overrides, all faults at once.
+    """
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
+    data, unread = parse(text) if not faults else (None, [])
+    faults += unread
+    if not isinstance(data, dict):
+        raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 2"])
+    faults += apply_overrides(data, overrides)
+    # Before the models read the parts, because what is wrong with one part would else hide what does not fit between others.
+    faults += table_faults(data)
+    job = None
+    place = {"folder": path.folder, "scratch": path.scratch} if isinstance(path, GivenJob) else {"folder": path.parent}
+    try:
+        job = TablesJob.model_validate(data, context=place)
+    except ValidationError as error:
+        faults += fault_lines(error.errors(include_url=False), TablesJob, data)
+    if faults or job is None:
+        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
+    return job
+
+
+def jobs_json_schema() -> dict[str, Any]:
+    """Returns the JSON schema of job files of one table or of several (draft 2020-12), for editors: the version tells which."""
+    definitions = models_json_schema([(Job, "validation"), (TablesJob, "validation")])[1]["$defs"]
+    of_tables = {"properties": {"version": {"const": TABLES_VERSION}}, "required": ["version"]}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Job", "type": "object"}
+    return head | {"if": of_tables, "then": {"$ref": "#/$defs/TablesJob"}, "else": {"$ref": "#/$defs/Job"}, "$defs": definitions}

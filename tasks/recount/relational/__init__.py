@@ -1,0 +1,1 @@
+"""The recount of several tables, by DuckDB, from the written files."""

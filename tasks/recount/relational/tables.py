@@ -1,0 +1,224 @@
+"""Recounts the written tables of a release and refuses what does not keep the job's promise, knowing the job and the source alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.recount.labels.allowed_labels import telling_labels
+from core.recount.relational.history_counts import (
+    ReadTable,
+    TablesRecount,
+    hanging_sql,
+    histories_sql,
+    key_faults_sql,
+    lost_references_sql,
+    owner_faults_sql,
+    persons_of_rows_sql,
+    same_keys_sql,
+    unit_owners_sql,
+)
+from core.recount.relational.known_rows import choices_sql, items_sql
+from schemas.errors.base import VerificationError, counted
+from schemas.job.columns import REST
+from schemas.job.job import Job
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
+from tasks.recount.labels.losses import column_losses
+from tasks.recount.original import Original, original_of
+from tasks.recount.relational.values import value_faults
+from tasks.recount.rows import RowsHere
+from tasks.recount.truth import truth_of
+from tasks.release.told_of_files import told_of_files
+from tasks.source.objects.for_duckdb import let_read
+from tasks.store.database import connect, literal, quote
+
+
+@dataclass(frozen=True)
+class WrittenTables:
+    """The files of a release and what they are held against.
+
+    Attributes:
+        job: All that is known.
+        files: The data files of each table.
+        originals: The source of each table; None where it is not at hand.
+        levels: The level of each quasi-identifier that the release says, by table; empty where it says nothing.
+    """
+
+    job: TablesJob
+    files: Mapping[str, Sequence[Path]]
+    originals: Mapping[str, Original | None]
+    levels: Mapping[str, Mapping[str, int]]
+
+    def read(self, table: str) -> ReadTable:
+        """Returns a table as a reader joins it."""
+        spec, chain = self.job.tables[table], self.job.tree.chains[table]
+        nearest_last = sorted(spec.referring, key=chain.index)
+        paths = ", ".join(literal(str(path)) for path in self.files[table])
+        return ReadTable(
+            table,
+            f"read_parquet([{paths}], hive_partitioning = false)",
+            tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
+            tuple(map(quote, spec.key)),
+            {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
+            tuple(map(quote, table_job(self.job, table).privacy.columns)),
+        )
+
+
+def originals_of(job: TablesJob) -> dict[str, Original | None]:
+    """Returns the source of each table as far as it is at hand.
+
+    Raises:
+        ObjectStoreError: a store cannot be listed.
+    """
+    return {table: original_of(table_job(job, table)) for table in job.tables}
+
+
+def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesRecount:
+    """Counts the histories of the written tables as a reader would join them, and holds every table against its source.
+
+    Args:
+        written: The files, the job and the sources.
+        spill: Folder for DuckDB's spill files.
+        what: How the release is called in a message.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
+        VerificationError: the files do not keep the job's promise, or cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    job, tree = written.job, written.job.tree
+    if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
+        raise VerificationError(what, faults)
+    penalties: dict[str, dict[str, float]] = {}
+    with connect(table_job(job, tree.unit), spill, last=True) as connection, told_of_files(what):
+        tables = {table: written.read(table) for table in tree.tables}
+        for table in tree.tables:
+            penalties[table], wrong = _held_against_source(written, connection, tables[table])
+            faults += wrong
+        most_rows, wrong = _joined(written, connection, tables)
+        found = _counted(written, connection, tables)
+        wrong += value_faults(written.job, written.originals, connection, tables)
+        if job.privacy.known_rows is not None:
+            found, strange = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
+            wrong += strange
+    faults += wrong
+    if job.privacy.known_rows is None and (found.failing or found.smallest < job.privacy.k):
+        faults.append(
+            f"{counted(found.failing, 'person')} have a history that fewer than {job.privacy.k:,} share, the smallest {found.smallest:,}"
+        )
+    if faults:
+        raise VerificationError(what, faults)
+    return replace(found, most_rows=most_rows, penalties=penalties)
+
+
+def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
+    """Counts histories, from the tables that nothing hangs from upwards."""
+    tree = written.job.tree
+    for table in reversed(tree.tables):
+        children = [tables[child] for child in tree.hangs_from(table) if table in tables[child].references]
+        connection.execute(hanging_sql(tables[table], children))
+    [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
+    records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}
+    return TablesRecount(int(persons), int(histories), int(smallest), int(failing), records)
+
+
+def _by_known_rows(
+    job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
+) -> tuple[TablesRecount, list[str]]:
+    """Counts every choice of at most so many rows; returns what was counted with the persons of the one that fewest share, and faults."""
+    unit = tables[job.tree.unit]
+    children = [table for table in tables.values() if unit.name in table.references]
+    if children:
+        connection.execute(items_sql(unit, children))
+    [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": job.privacy.k}).fetchall()
+    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {job.privacy.k:,} persons"] if rare else []
+    return replace(found, smallest=int(least)), faults
+
+
+def _joined(
+    written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> tuple[dict[str, int], list[str]]:
+    """Joins every table to its persons; returns the most rows of a person in each, and what is wrong with keys and references."""
+    faults, most_rows = [], {}
+    for table, read in tables.items():
+        if read.key:
+            [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
+            faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
+            faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
+        for other in read.references:
+            [(lost,)] = connection.execute(lost_references_sql(read, tables[other])).fetchall()
+            faults += [f"{counted(lost, 'row')} of '{table}' refer to rows of '{other}' that are not there"] if lost else []
+        connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_owners_sql(read))
+        if read.references:
+            [(nobody, differing, most)] = connection.execute(owner_faults_sql(read)).fetchall()
+            faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
+            faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
+            bound, most_rows[table] = written.job.tables[table].rows, int(most)
+            if bound is not None and most > bound.most:
+                faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound.most:,}")
+    return most_rows, faults
+
+
+def _column_faults(written: WrittenTables, table: str) -> list[str]:
+    """Returns whether the columns of a table's files are not those that the job publishes, in its order."""
+    spec = written.job.tables[table]
+    linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
+    before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
+    for path in written.files[table]:
+        try:
+            names = pq.read_schema(path).names
+        except (OSError, pa.ArrowException):
+            return [f"a data file of '{table}' cannot be read as Parquet"]
+        others = names[len(before) :]
+        known = not set(others) & set(spec.columns.kept_back) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        if names[: len(before)] != before or not known:
+            return [f"the columns of a data file of '{table}' are not those of the job, in its order"]
+    return [] if written.files[table] else [f"'{table}' has no data file"]
+
+
+def _held_against_source(
+    written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable
+) -> tuple[dict[str, float], list[str]]:
+    """Holds the rows of a table against its source; returns what its labels lost, and what is wrong."""
+    table, of_table = read.name, table_job(written.job, read.name)
+    original = written.originals.get(table)
+    linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
+    without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
+    faults = _hidden_faults(of_table, connection, read)
+    if original is None:
+        return {}, faults
+    let_read(connection, original.relation)
+    if read.key:
+        [(same,)] = connection.execute(same_keys_sql(read, original.relation)).fetchall()
+        faults += [f"{counted(same, 'key')} of '{table}' are keys of the source"] if same else []
+    plain = [name for name in pq.read_schema(written.files[table][0]).names if quote(name) not in linking]
+    if not plain:
+        return {}, faults
+    rows = RowsHere(connection, without, original.relation)
+    levels = written.levels.get(table, {})
+    truth = truth_of(of_table, rows, original, _claim(of_table, levels) if levels else None)
+    faults += [f"'{table}': {fault}" for fault in truth.faults]
+    return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
+
+
+def _claim(job: Job, levels: Mapping[str, int]) -> ClaimedLevels:
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    return claimed_levels(names, [[levels[name] for name in names]], starred=False)
+
+
+def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
+    """Counts the labels that tell values which the job hides."""
+    faults = []
+    for qid in job.columns.quasi_identifiers:
+        if qid.hides:
+            labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
+            if told := telling_labels(qid, (label for (label,) in labels), job.folder):
+                faults.append(f"{counted(told, 'label')} of '{qid.name}' tell values that the job hides")
+    return faults

@@ -1,0 +1,75 @@
+"""Recounts what is promised of sensitive columns: the values of the persons of one history, each value of a person once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+
+from core.recount.holders import classes_held_sql
+from core.recount.relational.history_counts import (
+    ReadTable,
+    persons_of_rows_sql,
+    unit_owners_sql,
+    values_sql_of,
+    whole_values_sql,
+)
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from tasks.recount.closeness import make_whole
+from tasks.recount.original import Original
+
+EVERYWHERE, VALUES = "everywhere", "values_of_persons"
+
+
+def value_faults(
+    job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> list[str]:
+    """Returns which promises of sensitive columns histories break.
+
+    A history without a row of a table publishes no value of it, and is not asked.
+
+    Args:
+        job: Says what is promised.
+        originals: The sources; where one is not at hand, the release stands for what classes are compared with.
+        connection: The database, with the persons of rows and the texts of histories.
+        tables: The written tables.
+
+    Raises:
+        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
+    """
+    asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
+    whole = _source_tables(originals, tables) if asked else {}
+    for read in whole.values():
+        connection.execute(persons_of_rows_sql(read, whole) if read.references else unit_owners_sql(read))
+    faults = []
+    for table, of_table in asked.items():
+        for kind, column, spec in of_table.privacy.models:
+            quoted = '"' + column.replace('"', '""') + '"'
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values_sql_of(tables[table], tables[job.tree.unit], quoted)}")
+            everywhere = whole_values_sql(whole.get(table, tables[table]), quoted)
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
+            types = originals.get(table) or Original("", pa.schema([]))
+            levels = make_whole(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+            [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
+            if failing:
+                faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
+            if kind.held is not None:
+                nulls = kind.of_whole or spec.nulls == "value"
+                [(held,)] = connection.execute(classes_held_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                if held:
+                    faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
+    return faults
+
+
+def _source_tables(originals: Mapping[str, Original | None], tables: Mapping[str, ReadTable]) -> dict[str, ReadTable]:
+    """Returns the tables of the source as they are joined; nothing where one of them is not at hand."""
+    found = {}
+    for name, read in tables.items():
+        original = originals.get(name)
+        if original is None:
+            return {}
+        found[name] = replace(read, name=f"source {name}", relation=original.relation)
+    return found

@@ -1,0 +1,1 @@
+"""Jobs of several tables: from their sources to a release that is recounted and published."""

@@ -1,0 +1,246 @@
+"""A first job of several tables: unit, keys and references from names and the inclusion of values, roles as for one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from core.formats.proposals import Proposal, propose
+from schemas.errors.base import JobError, SourceError, StorageError, listed
+from schemas.relational.tree import TableTree, tree_of
+from tasks.planning.draft_text import yaml_name
+from tasks.planning.drafted_ladders import with_ladders
+from tasks.planning.fronts import Given, front_of, job_name
+from tasks.planning.profiles import planning_connection, profile
+from tasks.store.database import literal, quote
+from tasks.store.files import USER_UMASK, write_whole
+
+INCLUDED = 0.95
+"""Which share of a column's values must be keys of another table, so that it is taken for a reference."""
+K = 12
+KEY_KINDS = ("integer", "text")
+
+
+@dataclass
+class DraftedTable:
+    """A table as it is drafted.
+
+    Attributes:
+        name: The folder's name.
+        source: What the job says under ``source``.
+        relation: What DuckDB reads it as.
+        proposals: A role for each column.
+        rows: How many there are.
+        unique: Columns without nulls in which no value repeats.
+        key: The column that names a row; empty where none does.
+        references: The table that each column refers to.
+        orphans: Whether some values of a reference find no row.
+    """
+
+    name: str
+    source: str
+    relation: str
+    proposals: list[Proposal]
+    rows: int
+    unique: list[str] = field(default_factory=list)
+    key: str = ""
+    references: dict[str, str] = field(default_factory=dict)
+    orphans: bool = False
+
+
+@dataclass(frozen=True)
+class DraftedTables:
+    """A job that was drafted.
+
+    Attributes:
+        tables: In the order of the job, the unit first.
+        tree: Which hangs from which.
+        ladders: Files of hierarchies that were written.
+    """
+
+    tables: tuple[DraftedTable, ...]
+    tree: TableTree
+    ladders: tuple[Path, ...]
+
+
+def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
+    """Looks at the folders of several tables and writes a job file for them.
+
+    Args:
+        folders: A folder for each table, after which it is called.
+        out: The job file; one that exists stays as it is.
+
+    Raises:
+        SourceError: no files, files of different formats, unreadable ones, or no row.
+        JobError: no tree of tables was found.
+        StorageError: the job file exists or cannot be written.
+    """
+    if out.exists():
+        raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
+    tables, ladders = list[DraftedTable](), list[Path]()
+    for folder in folders:
+        table, written = _drafted(folder, out)
+        tables.append(table)
+        ladders += written
+    with planning_connection() as connection:
+        for table in tables:
+            table.unique = _unique(connection, table)
+        _relate(connection, tables)
+    tree, faults = tree_of({table.name: list(table.references.values()) for table in tables})
+    if tree is None:
+        raise JobError(
+            str(out), [*faults, "the references were guessed from names and values; write the job by hand where they are others"]
+        )
+    ordered = sorted(tables, key=lambda table: len(tree.chains[table.name]))
+    write_whole(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
+    return DraftedTables(tuple(ordered), tree, tuple(ladders))
+
+
+def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
+    with front_of(Given((str(folder),)), out) as front:
+        columns, rows = profile(front.connection, texts=front.texts)
+        if not rows:
+            raise SourceError.empty(len(front.files))
+        proposals, ladders = with_ladders(front, [propose(column) for column in columns], out)
+        types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
+        paths = front.source["path"]
+        shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]
+        shown += [f"{key}: {yaml_name(str(value))}" for key, value in front.source.items() if key != "path"]
+        shown += [f"types: {{{', '.join(f'{yaml_name(name)}: {kind}' for name, kind in types.items())}}}"] if types else []
+        files = ", ".join(literal(str(path)) for path in front.files)
+        reader = f"read_csv([{files}], all_varchar = true)" if front.kind == "csv" else f"read_parquet([{files}])"
+        return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), rows), ladders
+
+
+def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[str]:
+    """Returns the columns that could be keys: numbers and texts without nulls in which no value repeats."""
+    found = []
+    for one in table.proposals:
+        if one.profile.kind in KEY_KINDS:
+            column = quote(one.profile.name)
+            statement = f"SELECT count(*) = count({column}) AND count(*) = count(DISTINCT {column}) FROM {table.relation}"
+            [(is_key,)] = connection.execute(statement).fetchall()
+            found += [one.profile.name] if is_key else []
+    return found
+
+
+def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable]) -> None:
+    """Finds references and keys; of two tables with one key each the one refers that is not called as the column is."""
+    for table in tables:
+        for other in tables:
+            for column, key in _named_alike(table, other):
+                mutual = column in table.unique and column == key and _is_called(table, column) >= _is_called(other, column)
+                if (
+                    not mutual
+                    and other.name not in table.references.values()
+                    and (share := _included(connection, table, column, other, key))
+                ):
+                    table.references[column] = other.name
+                    table.orphans |= share < 1
+                    other.key = key
+                    break
+    for table in tables:
+        named = [column for column in table.unique if column not in table.references and column.lower().endswith("id")]
+        table.key = table.key or next(iter(sorted(named, key=lambda column: not _is_called(table, column))), "")
+
+
+def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:
+    """Yields columns of a table that are called as a possible key of another, which must be a number or text too."""
+    for one in table.proposals if table is not other else ():
+        for key in other.unique:
+            name = one.profile.name
+            if (
+                one.profile.kind in KEY_KINDS
+                and name.lower() in {key.lower(), f"{other.name}_{key}".lower()}
+                and _is_name_of_key(key, other)
+            ):
+                yield name, key
+
+
+def _is_name_of_key(key: str, table: DraftedTable) -> bool:
+    return key.lower().endswith(("id", "key", "no", "number", "code")) or _is_called(table, key)
+
+
+def _is_called(table: DraftedTable, column: str) -> bool:
+    """Tells whether a column bears the name of a table, as in ``person_id`` of ``persons``."""
+    return column.lower().startswith(table.name.lower().rstrip("s"))
+
+
+def _included(connection: duckdb.DuckDBPyConnection, table: DraftedTable, column: str, other: DraftedTable, key: str) -> float:
+    """Returns the share of a column's values that are keys of another table; 0 where it is too few, or they cannot be compared."""
+    mine, theirs = quote(column), quote(key)
+    found = f"count(*) FILTER (EXISTS (SELECT 1 FROM {other.relation} AS o WHERE o.{theirs} = m.value))"
+    try:
+        statement = f"SELECT {found}, count(*) FROM (SELECT DISTINCT {mine} AS value FROM {table.relation} WHERE {mine} IS NOT NULL) AS m"
+        [(there, values)] = connection.execute(statement).fetchall()
+    except (duckdb.ConversionException, duckdb.BinderException):
+        return 0.0
+    share = there / values if values else 0.0
+    return share if share >= INCLUDED else 0.0
+
+
+def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
+    lines = [
+        f"# A first job of {len(tables)} tables, drafted from names and counts. Read every line: a proposal is a guess.",
+        f"# Then: skald plan {out.name}, skald run {out.name}",
+        "",
+        "version: 2",
+        f"name: {yaml_name(job_name(out))}",
+        "tables:",
+    ]
+    for table in tables:
+        lines += _table_lines(table, is_unit=table.name == tree.unit)
+    lines += [
+        "",
+        "# Every history, of all tables joined, is shared by at least k persons.",
+        f"privacy: {{k: {K}, knows: all}}",
+        "# The share of persons who may be left out, and of the other tables' rows that may be withheld of those who stay.",
+        "suppression: {limit: 0.02, rows: 0.1}",
+    ]
+    if any(table.orphans for table in tables):
+        lines += [
+            "# Some rows refer to rows that are not there. DECIDE: refuse, or drop, which leaves them out and counts them.",
+            "orphans: drop",
+        ]
+    return (
+        "\n".join([*lines, "method: {name: skald, objective: gcp}", "memory: 1GB", f"target: {yaml_name('releases/' + job_name(out))}"])
+        + "\n"
+    )
+
+
+def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
+    lines = [f"  {yaml_name(table.name)}:{'  # the unit: a row for each person' if is_unit else ''}", f"    source: {table.source}"]
+    lines += [f"    key: {yaml_name(table.key)}"] if table.key else []
+    if table.references:
+        shown = ", ".join(f"{yaml_name(column)}: {yaml_name(other)}" for column, other in table.references.items())
+        lines.append(f"    references: {{{shown}}}  # by their names and values")
+    if not is_unit:
+        lines.append("    # rows: {most: 20}  # bounds the rows of a person: many rows set people apart")
+    mine = [one for one in table.proposals if one.profile.name not in {table.key, *table.references}]
+    coarsened = [one for one in mine if one.role == "quasi_identifier" and one.hierarchy]
+    named = [one for one in mine if one.role in {"identifier", "key"}]
+    published = [one for one in mine if one.role in {"sensitive", "insensitive", "weight"}]
+    kept_back = [one for one in mine if one not in [*coarsened, *named, *published]]
+    lines.append("    columns:")
+    lines += [f"      identifiers: {_names(named)}"]
+    lines += [f"      withheld: {_names(kept_back)}", f"      quasi_identifiers:{'' if coarsened else ' []'}"]
+    for one in coarsened:
+        why = f"DECIDE: {one.reason}" if one.question else one.reason
+        lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
+    return [*lines, f"      sensitive: {_names(published)}"]
+
+
+def _names(proposals: Sequence[Proposal]) -> str:
+    return f"[{', '.join(yaml_name(one.profile.name) for one in proposals)}]"
+
+
+def relations_of(drafted: DraftedTables) -> Mapping[str, str]:
+    """Returns what was found of each table, in a sentence."""
+    found = {}
+    for table in drafted.tables:
+        role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"
+        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at"
+    return found

@@ -1,0 +1,54 @@
+"""The figures of a release of several tables: what became of each table's rows, and what labels lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from core.recount.relational.history_counts import TablesRecount
+from schemas.relational.manifest import ReleasedTable, TablesLoss
+from tasks.relational.making.linking import ORPHAN
+from tasks.relational.making.writing import ReleasedTables
+from tasks.store.database import connect
+
+DIGITS = 12
+"""Decimal places of a published loss."""
+
+
+def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
+    """Returns what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
+    kept, found = given.persons_kept(), {}
+    for table in given.job.tables:
+        levels = dict(zip(given.tables[table].qids, given.levels_of(given.node, table), strict=True))
+        rows, released = given.tables[table].rows, counted.records[table]
+        orphans, suppressed = 0, rows - released
+        if given.chain(table):
+            with connect(given.run.job, given.run.spill) as connection:
+                connection.register("kept", pa.table({"person": kept}))
+                mine = f"{given.rows_of(table)} AS m"
+                counts = f"""
+                    SELECT (SELECT count(*) FROM {mine} WHERE status = {ORPHAN}),
+                           (SELECT count(*) FROM {mine} ANTI JOIN kept ON kept.person = m.a0 WHERE status <> {ORPHAN})
+                """
+                [(orphans, suppressed)] = connection.execute(counts).fetchall()
+        beyond = rows - released - orphans - suppressed
+        found[table] = ReleasedTable(
+            records=rows, released=released, withheld=beyond, suppressed=suppressed, orphans=orphans, levels=levels
+        )
+    return found
+
+
+def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
+    """Returns the mean certainty penalty of a value, 1 for each that is not published, of all tables and of each.
+
+    Orphans are nobody's and no loss. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose
+    labels are the same have the same losses.
+    """
+    lost, values = {}, {}
+    for name, table in tables.items():
+        values[name] = (table.records - table.orphans) * len(table.levels)
+        gone = (table.withheld + table.suppressed) * len(table.levels)
+        lost[name] = sum(penalties.get(name, {}).values()) + gone
+    by_table = {name: round(lost[name] / many, DIGITS) for name, many in values.items() if many}
+    return TablesLoss(gcp=round(sum(lost.values()) / max(sum(values.values()), 1), DIGITS), by_table=by_table)

@@ -1,0 +1,152 @@
+"""Whether tables hang together: keys that name rows, references that find them, types that agree; all faults at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.columns.column_types import working_type
+from schemas.errors.base import counted, listed
+from schemas.errors.tables import RelationError
+from schemas.relational.tables_job import TablesJob
+from tasks.engine.runs import Run
+from tasks.engine.steps import one
+from tasks.relational.making.reading import CarriedTable, TableSource, keys_of
+from tasks.store.database import connect
+from tasks.store.step import FileStep
+from tasks.store.store import Store
+
+
+@dataclass(frozen=True)
+class TableSet:
+    """All tables with their rows carried.
+
+    Attributes:
+        run: The run, with the unit's job.
+        job: The job of the tables.
+        tables: By name, parents first.
+    """
+
+    run: Run
+    job: TablesJob
+    tables: Mapping[str, CarriedTable]
+
+    @property
+    def store(self) -> Store:
+        """The artefacts."""
+        return self.run.store
+
+    @property
+    def key(self) -> list[object]:
+        """What tells the rows of all tables apart."""
+        return [[name, keys_of(table.chunks), table.table.linking] for name, table in self.tables.items()]
+
+
+def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
+    """Refuses references whose types are not those of the keys that they refer to.
+
+    Raises:
+        RelationError: there are such.
+    """
+    faults = []
+    for name, table in tables.items():
+        for other, columns in job.tables[name].referring.items():
+            for mine, theirs in zip(columns, job.tables[other].key, strict=True):
+                kinds = [
+                    working_type(where.source.columns.field(column).type) for where, column in ((table, mine), (tables[other], theirs))
+                ]
+                if not (kinds[0] == kinds[1] or all(map(pa.types.is_integer, kinds))):
+                    faults.append(
+                        f"'{mine}' of '{name}' is of type {kinds[0]} and '{theirs}' of '{other}', to which it refers, of {kinds[1]}; "
+                        "write both in one type"
+                    )
+    if faults:
+        raise RelationError(faults)
+
+
+def key_counts_sql(relation: str, columns: list[str]) -> str:
+    """Returns the statement that counts rows without a whole key, and keys that name more than one row.
+
+    It is right because GROUP BY has each combination once, and count(*) FILTER looks at each row by itself.
+    """
+    lacking = " OR ".join(f"{column} IS NULL" for column in columns)
+    return f"""
+        SELECT (SELECT count(*) FROM {relation} WHERE {lacking}),
+               (SELECT count(*) FROM (SELECT 1 FROM {relation} WHERE NOT ({lacking}) GROUP BY {", ".join(columns)} HAVING count(*) > 1))
+    """
+
+
+def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -> str:
+    """Returns the statement that counts rows whose reference is whole and finds no row.
+
+    It is right because an anti join keeps each row on the left that has no partner, once.
+    """
+    whole = " AND ".join(f"m.{column} IS NOT NULL" for column in mine)
+    same = " AND ".join(f"m.{own} = o.{their}" for own, their in zip(mine, theirs, strict=True))
+    return f"SELECT count(*) FROM {relation} AS m ANTI JOIN {other} AS o ON {same} WHERE {whole}"
+
+
+def nobody_sql(relation: str, references: list[list[str]]) -> str:
+    """Returns the statement that counts rows none of whose references is whole: they are nobody's."""
+    lacking = " AND ".join("(" + " OR ".join(f"{column} IS NULL" for column in columns) + ")" for columns in references)
+    return f"SELECT count(*) FROM {relation} WHERE {lacking}"
+
+
+def _check(given: TableSet, _: None, path: Path) -> int:
+    """Counts what is wrong with keys and references; counts and names, never a value."""
+    found = []
+    with connect(given.run.job, given.run.spill) as connection:
+        for name, table in given.tables.items():
+            spec, relation = given.job.tables[name], table.relation(given.store)
+            if spec.key:
+                [(lacking, repeated)] = connection.execute(key_counts_sql(relation, [table.place(one) for one in spec.key])).fetchall()
+                found.append({"table": name, "key": spec.key, "nulls": lacking, "repeats": repeated})
+            for other, columns in spec.referring.items():
+                theirs = given.tables[other]
+                places = [theirs.place(one) for one in given.job.tables[other].key]
+                statement = orphans_sql(relation, [table.place(one) for one in columns], theirs.relation(given.store), places)
+                [(orphans,)] = connection.execute(statement).fetchall()
+                found.append({"table": name, "columns": columns, "refers": other, "orphans": orphans})
+            if spec.references:
+                references = [[table.place(one) for one in columns] for columns in spec.referring.values()]
+                [(nobody,)] = connection.execute(nobody_sql(relation, references)).fetchall()
+                found.append({"table": name, "nobody": nobody})
+    path.write_text(json.dumps(found))
+    return len(found)
+
+
+RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suffix=".json")
+"""What is wrong with keys and references, in counts."""
+
+
+def check_relations(given: TableSet) -> None:
+    """Refuses tables whose keys or references are not as the job says; tells all faults at once.
+
+    Raises:
+        RelationError: there are such.
+        SkaldError: whatever a step raises.
+    """
+    made = one(given.run, RELATED, given, None, "keys and references")
+    if faults := list(_sentences(json.loads(given.store.path(made).read_text()), refuse=given.job.orphans == "refuse")):
+        raise RelationError(faults)
+
+
+def _sentences(found: list[dict[str, object]], *, refuse: bool) -> Iterator[str]:
+    for one_found in found:
+        table, numbers = one_found["table"], {name: int(str(value)) for name, value in one_found.items() if isinstance(value, int)}
+        key, columns = (listed(map(str, names)) if isinstance(names := one_found.get(part), list) else "" for part in ("key", "columns"))
+        if nulls := numbers.get("nulls"):
+            yield f"{counted(nulls, 'row')} of '{table}' have no whole key ({key}); give each one, or leave them out of the source"
+        if repeats := numbers.get("repeats"):
+            yield f"{counted(repeats, 'key')} of '{table}' ({key}) name several rows; a key must name one row"
+        if (orphans := numbers.get("orphans")) and refuse:
+            yield (
+                f"{counted(orphans, 'row')} of '{table}' refer by {columns} to rows that '{one_found['refers']}' does not have; mend them, "
+                "or say orphans: drop, which leaves them out and counts them"
+            )
+        if (nobody := numbers.get("nobody")) and refuse:
+            yield f"{counted(nobody, 'row')} of '{table}' have no reference at all and are nobody's; mend them, or say orphans: drop"

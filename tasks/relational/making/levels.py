@@ -1,0 +1,209 @@
+"""The levels of all tables: one lattice, searched exactly; and which persons are left out at the best node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.node import Node
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import ROUNDING, Pricing, objective_of
+from core.relational.histories import class_of_each, failing_persons, joined
+from core.relational.kernels import NOWHERE, cost_of_lost
+from core.relational.search import NodeCost, best_node
+from core.relational.sensitive import TablePromise
+from schemas.errors.tables import HistoryError
+from schemas.job.digest import privacy_content
+from tasks.engine.steps import one
+from tasks.relational.making.known_rows import kept_by_known_rows
+from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, person_profiles, read_profile
+from tasks.relational.making.sensitive import promises_of_tables
+from tasks.store.step import FileStep
+
+
+class TablesOutcome(BaseModel):
+    """What the search found.
+
+    Attributes:
+        node: The level of each quasi-identifier, in the order of the job.
+        failing: Persons who are left out.
+        loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
+        evaluated: See ``loss``.
+        nodes: See ``loss``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    node: Node
+    failing: int
+    loss: float
+    evaluated: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class NodeCosts:
+    """What nodes of all tables cost."""
+
+    given: HistoryTables
+
+    @cached_property
+    def penalties(self) -> list[list[NDArray[np.float64]]]:
+        """What each code of each axis costs, level by level."""
+        priced, found = objective_of(self.given.job.objective), []
+        assert isinstance(priced, Pricing)
+        assert priced.groups is not None
+        for axis in self.given.axes:
+            hierarchy, domain = self.given.hierarchy(axis), self.given.codings[axis.table].domains[axis.place]
+            levels = range(hierarchy.levels)
+            found.append([priced.groups(hierarchy, domain, level)[hierarchy.groups[level]] for level in levels])
+        return found
+
+    @cached_property
+    def base(self) -> list[NDArray[np.float64]]:
+        """What each level of each axis costs if nobody is left out."""
+        return [
+            np.array([float(np.dot(penalty, self._records(axis, len(penalty)))) for penalty in levels])
+            for axis, levels in zip(self.given.axes, self.penalties, strict=True)
+        ]
+
+    def _records(self, axis: Axis, size: int) -> NDArray[np.int64]:
+        numbers = self.given.numbers(axis.table)
+        return np.bincount(numbers[3 + axis.place][numbers[1] != NOWHERE], minlength=size)
+
+    def floor(self, lattice: Lattice) -> NDArray[np.float64]:
+        """Returns what no node and nothing coarser is below, in the lattice's shape."""
+        total = np.zeros((1,) * len(self.base))
+        for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
+            total = total + costs
+        return total * ROUNDING
+
+    def loss(self, node: Node, lost: NDArray[np.bool_]) -> float:
+        """Returns the cost of a node with some persons left out: each of their values costs 1."""
+        total = sum(float(cost[level]) for cost, level in zip(self.base, node, strict=True))
+        for table in self.given.codings if lost.any() else ():
+            axes, numbers = self.given.axes_of([table]), self.given.numbers(table)
+            extra, starts = joined_columns([1.0 - self.penalties[axis][node[axis]] for axis in axes], np.float64)
+            total += cost_of_lost(numbers[3:], extra, starts, numbers[2], numbers[1], lost)
+        return total
+
+
+def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
+    """Returns the number of each person's history at a node, shape (persons,)."""
+    parts, tree = person_profiles(given, node), given.job.tree
+    for branch in tree.branches:
+        levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
+        parts.append(read_profile(given, BranchNode(branch, levels)))
+    return joined(parts)
+
+
+def lattice_of_tables(given: HistoryTables) -> Lattice:
+    """Returns the lattice of the levels of all tables.
+
+    Raises:
+        HistoryError: it is too large to be searched.
+    """
+    lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
+    if lattice.nodes > LARGEST:
+        raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
+    return lattice
+
+
+def _search(given: HistoryTables, most: int, path: Path) -> int:
+    job, lattice, costs = given.job, lattice_of_tables(given), NodeCosts(given)
+    k = job.privacy.k
+    if given.persons < k:
+        raise HistoryError.too_few(k, given.persons)
+
+    promises = promises_of_tables(given)
+
+    def look_at_choices(node: Node, known: int) -> NodeCost:
+        lost = ~kept_by_known_rows(given, node, known)
+        failing = int(lost.sum())
+        return NodeCost(failing, failing, costs.loss(node, lost) if failing <= most else np.inf)
+
+    def look(node: Node) -> NodeCost:
+        if job.privacy.known_rows is not None:
+            return look_at_choices(node, job.privacy.known_rows)
+        numbers = history_numbers(given, node)
+        failing = failing_persons(numbers, k)
+        if failing > most:
+            return NodeCost(failing, failing, np.inf)
+        classes, sizes = class_of_each(numbers)
+        if promises:
+            failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
+        lost = failing_classes(k, promises, classes, sizes)
+        suppressed = int(sizes[lost].sum())
+        return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
+
+    parts = [given.axes_of(job.tree.within(branch)) for branch in job.tree.branches]
+    found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
+    if found is None:
+        if job.privacy.known_rows is not None:
+            raise HistoryError.choices_fail(k, job.privacy.known_rows, most)
+        coarsest = failing_persons(history_numbers(given, lattice.top), k)
+        raise HistoryError.top_fails(k, coarsest, given.persons, most) if coarsest > most else HistoryError.values_fail(most)
+    if found.cost.suppressed == given.persons:
+        raise HistoryError.nobody_left(given.persons)
+    outcome = TablesOutcome(
+        node=found.node,
+        failing=found.cost.suppressed,
+        loss=found.cost.loss,
+        evaluated=found.evaluated,
+        nodes=found.nodes,
+    )
+    path.write_text(json.dumps(outcome.model_dump()))
+    return 1
+
+
+def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Returns which histories too few persons share, or whose sensitive values break a promise."""
+    failing = sizes < k
+    for promise in promises:
+        failing = failing | promise.failing(classes, sizes)
+    return failing
+
+
+def search_settings(given: HistoryTables) -> list[object]:
+    """Returns what of the job decides which persons are published."""
+    promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
+    return [promised, given.job.privacy.k, given.job.privacy.known_rows, given.job.objective, given.run.secret.keyed("profiles")]
+
+
+LEVELS = FileStep(
+    "levels",
+    make=_search,
+    reads=lambda given, most: [given.key_of(given.job.tree.tables), most],
+    settings=search_settings,
+    phase="search",
+    suffix=".json",
+)
+"""The best node of all tables at which no more than so many persons fail."""
+
+
+def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Returns which persons have a history that keeps what is promised, shape (persons,)."""
+    classes, sizes = class_of_each(numbers)
+    return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+
+
+def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
+    """Finds the best node of all tables.
+
+    Args:
+        given: The tables.
+        most: Persons who may fail.
+
+    Raises:
+        HistoryError: no node keeps the promise.
+        SkaldError: whatever a step raises.
+    """
+    made = one(given.run, LEVELS, given, most, "search levels of all tables")
+    return TablesOutcome.model_validate_json(given.store.path(made).read_text())

@@ -1,0 +1,189 @@
+"""Rows joined to the rows that they hang from, up to their person, in the order of persons; by DuckDB, out of core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from core.relational.kernels import NOWHERE
+from schemas.errors.base import counted
+from schemas.errors.tables import RelationError
+from tasks.engine.steps import one
+from tasks.relational.making.checks import TableSet
+from tasks.store.database import connect, literal
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
+"""What becomes of a row: published, nobody's, or beyond the bound of the rows of a person."""
+
+
+@dataclass(frozen=True)
+class Linking(TableSet):
+    """All tables, and those whose rows are linked already.
+
+    Attributes:
+        linked: Rows in the order of persons, by table; the unit's own order is that of persons.
+    """
+
+    linked: dict[str, Artifact]
+
+    def chain(self, table: str) -> tuple[str, ...]:
+        """Returns the tables from the unit down to the one that a table hangs from."""
+        return self.job.tree.chains[table]
+
+    def rows_of(self, table: str) -> str:
+        """Returns what DuckDB reads the rows of a table as, with ``row``, ``status`` and ``a0`` …, the rows above each."""
+        if table not in self.linked:
+            return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
+        path = literal(str(self.store.path(self.linked[table])))
+        return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS row FROM read_parquet({path}, file_row_number = true))"
+
+
+def linked_sql(given: Linking, table: str, salt: str) -> str:
+    """Returns the statement that gives each row of a table the rows above it, and orders rows by person.
+
+    It is right because keys are unique, so that a left join by them neither loses nor repeats a row: of all references that are whole the
+    nearest decides, and the rows above that one are known already.
+    """
+    spec, own, chain = given.job.tables[table], given.tables[table], given.chain(table)
+    referring = {chain.index(other): columns for other, columns in spec.referring.items()}
+    joins, whole = [], {}
+    for depth, columns in referring.items():
+        mine, other = [own.place(column) for column in columns], chain[depth]
+        theirs = [given.tables[other].place(column) for column in given.job.tables[other].key]
+        same = " AND ".join(f"m.{here} = r{depth}.{there}" for here, there in zip(mine, theirs, strict=True))
+        carried = ", ".join(["row", "status", *theirs, *(f"a{place}" for place in range(depth))])
+        joins.append(f"LEFT JOIN (SELECT {carried} FROM {given.rows_of(other)}) AS r{depth} ON {same}")
+        whole[depth] = " AND ".join(f"m.{column} IS NOT NULL" for column in mine)
+    deepest = sorted(referring, reverse=True)
+    depth_of = "CASE " + " ".join(f"WHEN {whole[depth]} THEN {depth}" for depth in deepest) + " END"
+    status = (
+        f"CASE WHEN depth IS NULL OR {' OR '.join(f'({whole[depth]} AND r{depth}.row IS NULL)' for depth in deepest)} THEN {ORPHAN} "
+        + " ".join(f"WHEN depth = {depth} THEN r{depth}.status" for depth in deepest)
+        + " END"
+    )
+
+    def above(place: int) -> str:
+        cases = [f"WHEN {depth} THEN r{depth}.{'row' if depth == place else f'a{place}'}" for depth in deepest if depth >= place]
+        return f"CASE depth {' '.join(cases)} END"
+
+    rows_above = [f"{above(place)} AS a{place}" for place in range(len(chain))]
+    differ = [
+        f"(depth > {depth} AND {whole[depth]} AND r{depth}.row IS NOT NULL AND {above(depth)} IS DISTINCT FROM r{depth}.row)"
+        for depth in deepest
+    ]
+    most = ""
+    if spec.rows is not None:
+        content = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in own_columns(given, table))
+        ranked = f"row_number() OVER (PARTITION BY a0, status ORDER BY sha256(concat_ws(chr(31), {literal(salt)}, {content})), srow)"
+        most = f"CASE WHEN status = {PUBLISHED} AND {ranked} > {spec.rows.most} THEN {BEYOND} ELSE status END AS status"
+    inner = f"""
+        SELECT m.*, {", ".join(rows_above)}, {status} AS status, ({" OR ".join(differ)}) AS differs
+        FROM (SELECT *, {depth_of} AS depth FROM {own.relation(given.store)} AS m) AS m {" ".join(joins)}
+    """
+    outer = f"SELECT * REPLACE ({most}) FROM ({inner})" if most else inner
+    order = ", ".join([*(f"a{place} NULLS FIRST" for place in range(len(chain))), "srow"])
+    return f"SELECT * FROM ({outer}) ORDER BY {order}"
+
+
+def own_columns(given: Linking, table: str) -> list[str]:
+    """Returns the names under which the columns of a table are carried."""
+    return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
+
+
+def _link(given: Linking, table: str, path: Path) -> int:
+    salt = given.run.secret.keyed("rows of a person", table)
+    with connect(given.run.job, given.run.spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.execute(f"COPY ({linked_sql(given, table, salt)}) TO {literal(str(path))} (FORMAT parquet, ROW_GROUP_SIZE 122880)")
+    return given.tables[table].rows
+
+
+LINKED = FileStep(
+    "linked",
+    make=_link,
+    reads=lambda given, table: [given.key, [artifact.sha256 for artifact in given.linked.values()], table],
+    settings=lambda given: [
+        [[name, spec.key, spec.references, spec.rows.most if spec.rows else None] for name, spec in given.job.tables.items()],
+        given.run.secret.keyed("rows of a person"),
+    ],
+)
+"""The rows of a table in the order of persons, each with the rows that it hangs from."""
+
+
+def link_rows(given: TableSet) -> Linking:
+    """Joins the rows of all tables to their persons, parents first.
+
+    Raises:
+        RelationError: references of a row disagree.
+        SkaldError: whatever a step raises.
+    """
+    linking = Linking(given.run, given.job, given.tables, {})
+    for table in given.job.tree.tables[1:]:
+        linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")
+    faults = []
+    for table, artifact in linking.linked.items():
+        with connect(given.run.job, given.run.spill) as connection:
+            path = literal(str(given.store.path(artifact)))
+            [(differing,)] = connection.execute(
+                f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM read_parquet({path})"
+            ).fetchall()
+        if differing:
+            faults.append(
+                f"the references of {counted(differing, 'row')} of '{table}' disagree: what one finds hangs from another row than what the "
+                "other finds; mend them"
+            )
+    if faults:
+        raise RelationError(faults)
+    return linking
+
+
+def _align(given: Linking, table: str, path: Path) -> int:
+    """Writes the rows of a table as numbers that are read in place: depth, row above, person, then the codes; shape (3 + qids, rows)."""
+    own = given.tables[table]
+    if own.rows >= int(NOWHERE) - 1:
+        raise RelationError.too_many_rows(table, own.rows)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_2_0(file, {"descr": "<u4", "fortran_order": False, "shape": (3 + len(own.qids), own.rows)})
+        start = file.tell()
+        file.truncate(start + 4 * (3 + len(own.qids)) * own.rows)
+    if not own.rows:
+        return 0
+    numbers = np.memmap(path, np.uint32, "r+", start, (3 + len(own.qids), own.rows))
+    with connect(given.run.job, given.run.spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        chain = given.chain(table)
+        if chain:
+            parent = "CASE depth " + " ".join(f"WHEN {place} THEN a{place}" for place in range(len(chain))) + " END"
+            gone = f"status <> {PUBLISHED}"
+            columns = [
+                f"CASE WHEN {gone} THEN 0 ELSE depth END::UINTEGER",
+                f"CASE WHEN {gone} THEN {int(NOWHERE)} ELSE {parent} END::UINTEGER",
+                f"CASE WHEN {gone} THEN 0 ELSE a0 END::UINTEGER",
+            ]
+        else:
+            columns = ["0::UINTEGER", "row::UINTEGER", "row::UINTEGER"]
+        codes = [f"q{place}" for place in range(len(own.qids))]
+        named = ", ".join(f"{one} AS n{place}" for place, one in enumerate([*columns, *codes]))
+        statement = f"SELECT {named} FROM {given.rows_of(table)} ORDER BY row"
+        first = 0
+        for batch in connection.sql(statement).to_arrow_reader(1 << 18):
+            for place in range(batch.num_columns):
+                numbers[place, first : first + batch.num_rows] = batch.column(place).to_numpy()
+            first += batch.num_rows
+    numbers.flush()
+    return own.rows
+
+
+ALIGNED = FileStep(
+    "aligned",
+    make=_align,
+    reads=lambda given, table: [given.linked[table].sha256 if table in given.linked else given.key, table],
+    settings=lambda given: sorted(given.job.tree.chains.items()),
+    suffix=".npy",
+)
+"""The rows of a table as numbers: depth, row above, person and the codes of its quasi-identifiers."""

@@ -1,0 +1,192 @@
+"""Profiles of persons: a number for each person, table right below the unit and node of its levels, kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.relational.histories import Profile, number_profiles
+from core.relational.kernels import Lanes, add_rows
+from schemas.errors.tables import HistoryError
+from tasks.counting.coding import Coding
+from tasks.engine.steps import one
+from tasks.relational.making.linking import ALIGNED, Linking
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+BYTES_EACH = 64
+"""What a person takes in memory while histories are counted, about; each table below takes some more."""
+OF_BRANCH = 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A quasi-identifier of one of the tables."""
+
+    table: str
+    place: int
+
+
+@dataclass(frozen=True)
+class HistoryTables(Linking):
+    """All tables with their rows as numbers.
+
+    Attributes:
+        aligned: Depth, row above, person and codes of each row, by table.
+        codings: Domains and hierarchies of the tables that have quasi-identifiers.
+    """
+
+    aligned: dict[str, Artifact]
+    codings: dict[str, Coding]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """All quasi-identifiers, in the order of the job."""
+        return tuple(Axis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
+
+    def axes_of(self, tables: Sequence[str]) -> list[int]:
+        """Returns the positions of the quasi-identifiers of some tables."""
+        return [position for position, axis in enumerate(self.axes) if axis.table in tables]
+
+    def hierarchy(self, axis: Axis) -> Hierarchy:
+        """Returns the hierarchy of a quasi-identifier."""
+        return self.codings[axis.table].hierarchies[axis.place]
+
+    def levels_of(self, node: Node, table: str) -> Node:
+        """Returns the levels of one table at a node of all."""
+        return tuple(node[position] for position in self.axes_of([table]))
+
+    @property
+    def persons(self) -> int:
+        """Persons of the source."""
+        return self.tables[self.job.tree.unit].rows
+
+    def numbers(self, table: str) -> NDArray[np.uint32]:
+        """Returns the rows of a table as numbers, in place on the disk; shape (3 + qids, rows)."""
+        read: NDArray[np.uint32] = np.asarray(np.load(self.store.path(self.aligned[table]), mmap_mode="c"))
+        return read
+
+    def key_of(self, tables: Sequence[str]) -> list[object]:
+        """Returns what the histories of some tables depend on besides levels."""
+        return [[table, self.aligned[table].sha256, self.codings[table].key if table in self.codings else None] for table in tables]
+
+
+@dataclass(frozen=True)
+class BranchNode:
+    """A table right below the unit, and the levels of it and of all that hang from it."""
+
+    branch: str
+    levels: tuple[tuple[str, Node], ...]
+
+
+def flat_groups(coding: Coding | None, levels: Node) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Returns the group of every code at a node, column after column, and where each column begins."""
+    groups = [hierarchy.groups[level] for hierarchy, level in zip(coding.hierarchies, levels, strict=True)] if coding else []
+    return joined_columns(groups, np.uint32)
+
+
+def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Returns arrays one after the other, and where each begins."""
+    starts = np.cumsum([0, *(len(column) for column in columns)])[:-1].astype(np.int64)
+    return np.concatenate([*columns, np.zeros(0, kind)]).astype(kind, copy=False), starts
+
+
+def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
+    """Returns the digest of what hangs from each person in one branch, shape (persons, 2)."""
+    persons = np.zeros((given.persons, 2), np.uint64)
+    _add_up(given, node, persons)
+    return persons
+
+
+def lanes_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
+    """Returns the digest of what hangs from each row of the tables of a branch that something hangs from, shapes (rows, 2)."""
+    return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
+
+
+def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str, Lanes]:
+    """Adds digests of rows to those of what they hang from; returns these of all tables between."""
+    tree, levels = given.job.tree, dict(node.levels)
+    nothing = np.zeros((0, 2), np.uint64)
+    below = {table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.within(node.branch) if tree.hangs_from(table)}
+    for table in reversed(tree.within(node.branch)):
+        numbers, (groups, starts) = given.numbers(table), flat_groups(given.codings.get(table), levels[table])
+        for depth, above in enumerate(given.chain(table)):
+            sums = persons if not depth else below[above]
+            add_rows(
+                numbers[3:], groups, starts, below.get(table, nothing), numbers[1], numbers[0], depth, seeds_of(given, table, depth), sums
+            )
+    return below
+
+
+def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
+    """Returns the secret numbers by which rows of a table that hang from a depth are told from all others, shape (2,)."""
+    digits = given.run.secret.keyed("profiles", table, depth)
+    return np.array([int(digits[:16], 16), int(digits[16:32], 16)], np.uint64)
+
+
+def _profile(given: HistoryTables, node: BranchNode, path: Path) -> int:
+    profile = number_profiles(profile_sums(given, node))
+    with path.open("wb") as file:
+        np.save(file, profile.numbers)
+    return profile.size
+
+
+PROFILES = FileStep(
+    "profiles",
+    make=_profile,
+    reads=lambda given, node: [given.key_of(given.job.tree.within(node.branch)), node.branch, node.levels],
+    settings=lambda given: given.run.secret.keyed("profiles"),
+    suffix=".npy",
+)
+"""The number of each person's profile in one branch at one node; as many different ones as the artefact says it has rows."""
+
+
+def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
+    """Returns the profiles of one branch at one node, from the disk where they were numbered before."""
+    made = PROFILES.made(given, node)
+    return Profile(np.load(given.store.path(made)), made.rows)
+
+
+def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
+    """Returns the groups of each quasi-identifier of the unit at a node."""
+    unit = given.job.tree.unit
+    numbers = given.numbers(unit)
+    parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
+    for position in given.axes_of([unit]):
+        axis = given.axes[position]
+        hierarchy = given.hierarchy(axis)
+        groups = hierarchy.groups[node[position]]
+        parts.append(Profile(groups[numbers[3 + axis.place]], len(hierarchy.labels[node[position]])))
+    return parts
+
+
+def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
+    """Returns the levels of one branch at a node of all tables."""
+    return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.within(branch)))
+
+
+def align_rows(linking: Linking) -> HistoryTables:
+    """Writes the rows of all tables as numbers, and loads hierarchies.
+
+    Raises:
+        HistoryError: a few numbers for each person do not fit the memory.
+        SkaldError: whatever a step raises.
+    """
+    unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
+    needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
+    needed += 16 * max(
+        (sum(linking.tables[table].rows for table in tree.within(one) if tree.hangs_from(table)) for one in tree.branches), default=0
+    )
+    if needed > linking.job.memory:
+        raise HistoryError.memory(unit.rows, needed)
+    aligned = {table: one(linking.run, ALIGNED, linking, table, f"rows of {table} as numbers") for table in tree.tables}
+    codings = {name: coding for name, table in linking.tables.items() if (coding := table.coding(linking.store))}
+    return HistoryTables(linking.run, linking.job, linking.tables, linking.linked, aligned, codings)

@@ -1,0 +1,208 @@
+"""The tables of a job as they are read: a source each, the domains of its quasi-identifiers, its rows as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.columns.column_types import working_type
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from tasks.counting.coding import CellCoder, Coding, load_coding
+from tasks.counting.domains import ChunkReading, axis_names
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.engine.runs import Run, locked_run, policy_in_force
+from tasks.engine.steps import each
+from tasks.source.chunks import Chunk, Source
+from tasks.source.extracts import asked_once
+from tasks.source.reading import read_chunk
+from tasks.source.sources import read_source
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact, Store
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """One table as it is read.
+
+    Attributes:
+        name: Of the table.
+        job: The table as a job of its own.
+        run: The run, with that job.
+        source: Its files and chunks.
+        linking: Columns of its key and of its references, each once.
+    """
+
+    name: str
+    job: Job
+    run: Run
+    source: Source
+    linking: tuple[str, ...]
+
+
+@contextmanager
+def open_tables(job: TablesJob) -> Iterator[Run]:
+    """Locks the run folder of a job of several tables, as that of any job; the policy is asked of every table.
+
+    Raises:
+        StorageError: another run is at work, or the folder cannot be written.
+        PolicyError: a table stands below the policy, or that cannot be read.
+    """
+    jobs = {name: table_job(job, name) for name in job.tables}
+    for of_table in jobs.values():
+        policy_in_force(of_table)
+    with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
+        for of_table in jobs.values():
+            asked.enter_context(asked_once(of_table, run.store, goes_on=False))
+        yield run
+
+
+def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
+    """Finds the files of every table and checks its columns against the job.
+
+    Raises:
+        SourceError: as for a job of one table.
+        SkaldError: whatever else a step raises.
+    """
+    tables = {}
+    for name in job.tree.tables:
+        spec, of_table = job.tables[name], table_job(job, name)
+        linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
+        own = replace(run, job=of_table)
+        tables[name] = TableSource(name, of_table, own, read_source(own), linking)
+    return tables
+
+
+@dataclass(frozen=True)
+class RowReading(ChunkReading):
+    """What the rows of a table are carried by.
+
+    Attributes:
+        domain: The domains of its quasi-identifiers; None where it has none.
+        linking: Columns of key and references.
+        payload: Columns that are published as they are.
+    """
+
+    domain: Artifact | None
+    linking: tuple[str, ...]
+    payload: tuple[str, ...]
+
+    @property
+    def qids(self) -> list[str]:
+        """The quasi-identifiers in job order."""
+        return [qid.name for qid in self.job.columns.quasi_identifiers]
+
+    def carried_schema(self) -> pa.Schema:
+        """Returns the columns of carried rows.
+
+        ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
+        what is published as it is.
+        """
+        codes = [pa.field(f"q{place}", pa.uint32()) for place in range(len(self.qids))]
+        codes += [pa.field(f"s{place}", pa.uint32()) for place in range(len(self.job.privacy.columns))]
+        kinds = [(f"c{place}", name) for place, name in enumerate(self.linking)]
+        kinds += [(f"p{place}", name) for place, name in enumerate(self.payload)]
+        return pa.schema(codes + [pa.field(called, working_type(self.columns.field(name).type)) for called, name in kinds])
+
+
+def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
+    """Writes the rows of a chunk in their order: quasi-identifiers as codes, everything else as it is read."""
+    coders, schema, rows = _coders(given), given.carried_schema(), 0
+    others = [*given.linking, *given.payload]
+    with pq.ParquetWriter(path, schema) as writer:
+        # A sensitive column is read once, as its values and for its codes.
+        names = list(dict.fromkeys([*axis_names(given.job), *others]))
+        plain = [name for name in others if name not in axis_names(given.job)]
+        for batch in read_chunk(chunk, names, plain=plain):
+            try:
+                codes = coders.codes(batch.columns[: len(axis_names(given.job))]) if coders else []
+            except LookupError:
+                raise SourceError.changed(chunk.name) from None
+            arrays = [pa.array(code).cast(pa.uint32()) for code in codes]
+            arrays += [batch.column(name).cast(schema.field(len(codes) + place).type) for place, name in enumerate(others)]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            rows += batch.num_rows
+    return rows
+
+
+def _coders(given: RowReading) -> CellCoder | None:
+    if given.domain is None:
+        return None
+    coding = load_coding(given.job, given.domain, given.store)
+    return CellCoder.at(coding, coding.finest)
+
+
+CARRIED = FileStep(
+    "carried",
+    make=_carry,
+    reads=lambda given, chunk: [chunk.key, given.domain.sha256 if given.domain else None],
+    settings=lambda given: [axis_names(given.job), given.linking, given.payload, given.carried_schema().to_string()],
+)
+"""The rows of a chunk as codes, with key, references and what is published as it is."""
+
+
+@dataclass(frozen=True)
+class CarriedTable:
+    """A table whose rows are carried.
+
+    Attributes:
+        table: What was read.
+        domain: Domains of its quasi-identifiers; None where it has none.
+        chunks: Its rows, chunk by chunk.
+    """
+
+    table: TableSource
+    domain: Artifact | None
+    chunks: tuple[Artifact, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the source."""
+        return sum(chunk.rows for chunk in self.chunks)
+
+    @property
+    def qids(self) -> list[str]:
+        """The quasi-identifiers in job order."""
+        return [qid.name for qid in self.table.job.columns.quasi_identifiers]
+
+    def coding(self, store: Store) -> Coding | None:
+        """Returns domains and hierarchies; None where the table has no quasi-identifier."""
+        return load_coding(self.table.job, self.domain, store) if self.domain else None
+
+    def place(self, column: str) -> str:
+        """Returns the name under which a column of key or references is carried."""
+        return f"c{self.table.linking.index(column)}"
+
+    def relation(self, store: Store) -> str:
+        """Returns what DuckDB reads the carried rows as, with ``srow``, the number of each in the source."""
+        parts, first = [], 0
+        for chunk in self.chunks:
+            path = str(store.path(chunk)).replace("'", "''")
+            read = f"read_parquet('{path}', file_row_number = true)"
+            parts.append(f"SELECT * EXCLUDE (file_row_number), file_row_number + {first} AS srow FROM {read}")
+            first += chunk.rows
+        return f"({' UNION ALL '.join(parts)})"
+
+
+def carry_rows(table: TableSource) -> CarriedTable:
+    """Counts the domains of a table and carries its rows, chunk by chunk.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    run, source = table.run, table.source
+    domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
+    given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
+    return CarriedTable(table, domain, tuple(each(run, CARRIED, given, source.chunks)))
+
+
+def keys_of(chunks: Sequence[Artifact]) -> list[str]:
+    """Returns what tells artefacts apart."""
+    return [chunk.sha256 for chunk in chunks]

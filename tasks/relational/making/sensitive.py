@@ -1,0 +1,54 @@
+"""What is promised of sensitive columns in any table, with the persons who hold each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.relational.sensitive import PersonValues, TablePromise
+from tasks.lattice.promises import promise_of
+from tasks.relational.making.linking import ORPHAN, PUBLISHED
+from tasks.relational.making.profiles import HistoryTables
+from tasks.store.database import connect
+
+
+def promises_of_tables(given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None) -> list[TablePromise]:
+    """Returns what is promised of each table's sensitive values.
+
+    Args:
+        given: The tables.
+        withheld: Rows of each table that are not published, with all that hangs from them.
+
+    Raises:
+        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
+    """
+    asked = [table for table in given.job.tables if given.tables[table].table.job.privacy.columns]
+    return [_promise(given, table, withheld or {}) for table in asked]
+
+
+def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np.int64]]) -> TablePromise:
+    coding, of_table = given.codings[table], given.tables[table].table.job
+    person = "a0" if given.chain(table) else "row"
+    has_rows, columns = np.zeros(given.persons, np.bool_), {}
+    with connect(of_table, given.run.spill) as connection:
+        rows, left = given.rows_of(table), f"{given.rows_of(table)} AS m"
+        above = {"row": table} | {f"a{depth}": name for depth, name in enumerate(given.chain(table)) if depth}
+        for number, (column, name) in enumerate(above.items() if withheld and given.chain(table) else ()):
+            connection.register(f"withheld_{number}", pa.table({"row": pa.array(withheld.get(name, np.zeros(0, np.int64)))}))
+            left += f" ANTI JOIN withheld_{number} AS w{number} ON w{number}.row = m.{column}"
+        published = connection.sql(f"SELECT DISTINCT m.{person} AS person FROM {left} WHERE m.status = {PUBLISHED}").to_arrow_table()
+        has_rows[published["person"].to_numpy()] = True
+        for place, domain in enumerate(coding.sensitive):
+            pairs = connection.sql(
+                f"SELECT DISTINCT m.{person} AS person, m.s{place} AS value FROM {left} WHERE m.status = {PUBLISHED} ORDER BY ALL"
+            ).to_arrow_table()
+            of_all = connection.sql(
+                f"SELECT s{place} AS value, count(DISTINCT {person}) AS persons FROM {rows} WHERE status <> {ORPHAN} GROUP BY ALL"
+            ).to_arrow_table()
+            whole = np.zeros(domain.size, np.int64)
+            whole[of_all["value"].to_numpy()] = of_all["persons"].to_numpy()
+            columns[domain.qid] = PersonValues(pairs["person"].to_numpy(), pairs["value"].to_numpy().astype(np.int64), whole)
+    return TablePromise.of(promise_of(of_table, coding), columns, has_rows)

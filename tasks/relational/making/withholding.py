@@ -1,0 +1,160 @@
+"""Rows withheld of persons who fail at the best node, so that they need not be left out; limited table by table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.relational.histories import class_of_each, joined, number_profiles
+from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
+from core.relational.withholding import FailingRows, rows_to_withhold
+from tasks.engine.steps import one
+from tasks.relational.making.known_rows import kept_by_known_rows
+from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, is_promised, search_levels, search_settings
+from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
+from tasks.relational.making.sensitive import promises_of_tables
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+
+@dataclass(frozen=True)
+class ChosenLevels:
+    """Levels, and whether rows are withheld at them."""
+
+    node: Node
+    withholds: bool
+
+
+def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
+    """Writes ``table`` and ``row``: with the unit's name the persons who are published, with that of another table rows that are not."""
+    node, known, unit = chosen.node, given.job.privacy.known_rows, given.job.tree.unit
+    withheld: dict[str, NDArray[np.int64]] = {}
+    if known is not None:
+        kept = kept_by_known_rows(given, node, known)
+    elif not chosen.withholds:
+        kept = is_promised(given, history_numbers(given, node))
+    else:
+        kept, withheld = _saved(given, node)
+    found = {unit: np.flatnonzero(kept)} | withheld
+    names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
+    pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)
+    return len(found[unit])
+
+
+def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.int64]]]:
+    """Withholds rows of persons whom k leaves out; then histories whose sensitive values break a promise are left out whole.
+
+    Who loses rows follows from quasi-identifiers alone, because l and t are asked afterwards.
+    """
+    k = given.job.privacy.k
+    classes, sizes = class_of_each(history_numbers(given, node))
+    kept = (sizes >= k)[classes]
+    if kept.all():
+        return is_promised(given, history_numbers(given, node)), {}
+    persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
+    of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    histories = _histories_of_all(given, node, of_unit)
+    limit = Fraction(given.job.suppression.rows)
+    budget = np.array([floor(limit * given.tables[table].rows) for table in given.job.tree.tables], np.int64)
+    saved, gone = rows_to_withhold(histories[persons], failing, histories[kept], k, budget)
+    kept[persons[saved]] = True
+    # The digest of a history without some rows is a difference.
+    whose = np.repeat(persons, np.diff(failing.starts))
+    np.subtract.at(histories, whose[gone], failing.digests[gone])
+    places = {table: where[gone][where[gone, 0] == number, 1] for number, table in enumerate(given.job.tree.tables)}
+    withheld = {table: np.sort(rows) for table, rows in places.items() if table != given.job.tree.unit}
+    if promises := promises_of_tables(given, withheld):
+        members = np.flatnonzero(kept)
+        profile = number_profiles(histories[members])
+        # Whoever is left out is in a class that is not asked.
+        owners = np.full(given.persons, profile.size, np.int64)
+        owners[members] = profile.numbers
+        failed = failing_classes(k, promises, owners, np.bincount(owners, minlength=profile.size + 1))
+        kept[members] = ~failed[profile.numbers]
+    return kept, withheld
+
+
+def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int64], FailingRows]:
+    """Returns table and row of each row right below a person who fails, and what is asked of these rows, in the order of persons."""
+    tree, parts = given.job.tree, []
+    for branch in tree.branches:
+        of_branch = branch_node(given, node, branch)
+        below, weights = lanes_below(given, of_branch), _rows_below(given, branch)
+        for table in tree.within(branch):
+            numbers = given.numbers(table)
+            mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0) & ~kept[numbers[2]])
+            groups, starts = flat_groups(given.codings.get(table), dict(of_branch.levels)[table])
+            seeds = seeds_of(given, table, 0)
+            digests = digests_of_rows(numbers[3:], groups, starts, below.get(table, np.zeros((0, 2), np.uint64)), mine, seeds)
+            place = np.full(len(mine), tree.tables.index(table))
+            parts.append((numbers[2][mine].astype(np.int64), np.stack([place, mine], axis=1), digests, weights[table][mine]))
+    persons, where, digests, weights_of = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(persons, kind="stable")
+    starts = np.searchsorted(persons[order], np.append(np.flatnonzero(~kept), len(kept)))
+    return where[order], FailingRows(starts.astype(np.int64), digests[order], weights_of[order])
+
+
+def _rows_below(given: HistoryTables, branch: str) -> dict[str, NDArray[np.int64]]:
+    """Returns how many rows of each table each row of a branch takes with it, itself among them; by table, shape (rows, tables)."""
+    tree = given.job.tree
+    found = {table: np.zeros((given.tables[table].rows, len(tree.tables)), np.int64) for table in tree.within(branch)}
+    for table in reversed(tree.within(branch)):
+        numbers = given.numbers(table)
+        found[table][:, tree.tables.index(table)] += 1
+        for depth, above in enumerate(given.chain(table)):
+            if depth:
+                mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == depth))
+                np.add.at(found[above], numbers[1][mine], found[table][mine])
+    return found
+
+
+def _histories_of_all(given: HistoryTables, node: Node, of_unit: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Returns the digest of each person's history, which is the sum of those of the person's row and of all rows right below it."""
+    total = of_unit.copy()
+    for branch in given.job.tree.branches:
+        total += profile_sums(given, branch_node(given, node, branch))
+    return total
+
+
+PUBLISHED_ROWS = FileStep(
+    "published",
+    make=_publish,
+    reads=lambda given, chosen: [given.key_of(given.job.tree.tables), chosen.node, chosen.withholds],
+    settings=lambda given: [search_settings(given), str(given.job.suppression.rows)],
+)
+"""Persons who are published, and rows that are withheld of them; as many persons as the artefact says it has rows."""
+
+
+TRIES = (1.0, 0.5, 0.25, 0.125, 0.0)
+"""Which parts of the share of rows are tried as further persons who may fail before rows are withheld."""
+
+
+def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
+    """Chooses levels, and withholds the fewest rows that bring persons who fail there into a history of k.
+
+    The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
+    be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.
+
+    Returns:
+        What the search found, and who is published without which rows.
+
+    Raises:
+        HistoryError: no node keeps the promise within the limits.
+        SkaldError: whatever a step raises.
+    """
+    share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
+    for part in TRIES if share and given.job.privacy.known_rows is None else ():
+        outcome = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
+        published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
+        if given.persons - published.rows <= most:
+            return outcome, published
+    outcome = search_levels(given, most)
+    return outcome, one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")

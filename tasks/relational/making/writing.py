@@ -1,0 +1,181 @@
+"""The tables of a release: labels in the place of quasi-identifiers, pseudonyms in the place of keys, ordered by what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from tasks.engine.steps import one
+from tasks.relational.making.linking import PUBLISHED
+from tasks.relational.making.profiles import HistoryTables
+from tasks.store.database import connect, literal, quote
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+DIGITS = 24
+"""Hexadecimal digits of a pseudonym: 96 bits, of which no two are alike in 10^9 but with a chance of 10^-11."""
+GROUP_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class ReleasedTables(HistoryTables):
+    """All tables, and what is published of them.
+
+    Attributes:
+        node: The level of each quasi-identifier, in the order of the job.
+        chosen: Which persons are published, and which rows of them are not.
+        release: The id of the release, by which pseudonyms are new in each.
+    """
+
+    node: Node
+    chosen: Artifact
+    release: str
+
+    @classmethod
+    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str) -> Self:
+        """Returns the tables with what is published of them."""
+        known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
+        return cls(*known, node, chosen, release)
+
+    def persons_kept(self) -> NDArray[np.int64]:
+        """Returns the persons who are published, ascending."""
+        chosen = pq.read_table(self.store.path(self.chosen))
+        found: NDArray[np.int64] = chosen.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()
+        return found
+
+    @property
+    def salt(self) -> str:
+        """What pseudonyms of this release are keyed with."""
+        return self.run.secret.keyed("pseudonyms of tables", self.release)
+
+    def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
+        """Returns what is published of each column of key and references, and the joins that this takes.
+
+        A reference is published as the key of the row that was found, also where the source left it out beside a nearer one, so that a
+        null tells nothing but from which table a row hangs.
+        """
+        spec, own, chain = self.job.tables[table], self.tables[table], self.chain(table)
+        published: dict[str, str] = {}
+        joins = []
+        for other, columns in spec.referring.items():
+            depth = chain.index(other)
+            joins.append(f"LEFT JOIN {quote(f'keys of {other}')} AS n{depth} ON m.a{depth} = n{depth}.row")
+            published |= {column: f"n{depth}.k{place}" for place, column in enumerate(columns)}
+        text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.place, spec.key))
+        for column in spec.key:
+            salt = literal(f"{self.salt} {table} {column}")
+            published.setdefault(column, f"substr(sha256(concat_ws(chr(31), {salt}, {text})), 1, {DIGITS})")
+        return {column: published[column] for column in own.table.linking}, joins
+
+
+def _labels(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Registers a table of code and label for each quasi-identifier."""
+    if (coding := given.codings.get(table)) is None:
+        return
+    for place, (hierarchy, level) in enumerate(zip(coding.hierarchies, given.levels_of(given.node, table), strict=True)):
+        groups = hierarchy.groups[level]
+        labels = hierarchy.labels[level].take(pa.array(groups))
+        connection.register(f"labels_{place}", pa.table({"code": pa.array(np.arange(len(groups), dtype=np.uint32)), "label": labels}))
+
+
+def keys_sql(given: ReleasedTables, table: str) -> str:
+    """Returns the statement that makes the table of the published keys of a table's rows.
+
+    It is right because ``row`` names each row once, and left joins by it neither lose nor repeat a row.
+    """
+    published, joins = given.linking_sql(table)
+    keys = ", ".join(f"{published[column]} AS k{place}" for place, column in enumerate(given.job.tables[table].key))
+    return f"CREATE TEMP TABLE {quote(f'keys of {table}')} AS SELECT m.row, {keys} FROM {given.rows_of(table)} AS m {' '.join(joins)}"
+
+
+def released_sql(given: ReleasedTables, table: str) -> str:
+    """Returns the statement of a table as it is published, ordered by references, key and then all other columns."""
+    published, joins = given.linking_sql(table)
+    own, spec = given.tables[table], given.job.tables[table]
+    columns = [f"{expression} AS {quote(column)}" for column, expression in published.items()]
+    for place, name in enumerate(own.qids):
+        joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}")
+        columns.append(f"labels_{place}.label AS {quote(name)}")
+    payload = own.table.source.payload
+    columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
+    person = "m.a0" if given.chain(table) else "m.row"
+    joins.append(f"SEMI JOIN kept ON kept.person = {person}")
+    # With a row goes all that hangs from it.
+    rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
+    withheld = f"(FROM read_parquet({literal(str(given.store.path(given.chosen)))}))"
+    for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
+        mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
+        joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")
+    referring = [column for names in spec.referring.values() for column in names]
+    order = dict.fromkeys([*referring, *spec.key, *own.qids, *payload])
+    return (
+        f"SELECT {', '.join(columns)} FROM (FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m {' '.join(joins)} "
+        f"ORDER BY {', '.join(map(quote, order))}"
+    )
+
+
+def _write(given: ReleasedTables, table: str, path: Path) -> int:
+    with connect(given.run.job, given.run.spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.register("kept", pa.table({"person": given.persons_kept()}))
+        for above in given.job.tree.tables:
+            if above in given.chain(table):
+                connection.execute(keys_sql(given, above))
+        _labels(given, connection, table)
+        reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
+        rows = 0
+        with pq.ParquetWriter(path, reader.schema.remove_metadata()) as writer:
+            for group in _regrouped(reader):
+                writer.write_table(group, row_group_size=GROUP_ROWS)
+                rows += group.num_rows
+    return rows
+
+
+def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Yields the rows in groups of one size, whatever batches they come in, so that a file is the same on any number of threads."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one_held.num_rows for one_held in held) >= GROUP_ROWS:
+            together = pa.Table.from_batches(held)
+            whole = together.num_rows // GROUP_ROWS * GROUP_ROWS
+            for first in range(0, whole, GROUP_ROWS):
+                yield together.slice(first, GROUP_ROWS)
+            held = together.slice(whole).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+TABLES = FileStep(
+    "tables",
+    make=_write,
+    reads=lambda given, table: [
+        given.key,
+        given.key_of(given.job.tree.tables),
+        given.chosen.sha256,
+        given.node,
+        given.release,
+        table,
+    ],
+    settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
+)
+"""A table of the release."""
+
+
+def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
+    """Writes all tables of a release.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return {table: one(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}

@@ -1,0 +1,105 @@
+"""What a run of several tables would do: rows, shape, lattice, memory, and how many persons stand out by their histories as they are."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from core.relational.histories import failing_persons
+from schemas.relational.tables_job import TablesJob
+from tasks.relational.making.checks import TableSet, check_relations, check_types
+from tasks.relational.making.levels import history_numbers, lattice_of_tables
+from tasks.relational.making.linking import link_rows
+from tasks.relational.making.profiles import align_rows
+from tasks.relational.making.reading import carry_rows, open_tables, read_tables
+from tasks.relational.publication import tables_release_id
+
+
+class PlannedTable(BaseModel):
+    """One table.
+
+    Attributes:
+        rows: Of the source, in ``files``.
+        files: See ``rows``.
+        hangs_from: The nearest table that it refers to; null for the unit.
+        groups: Groups at each level, by quasi-identifier.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rows: int
+    files: int
+    hangs_from: str | None
+    groups: dict[str, tuple[int, ...]]
+
+
+class TablesPlan(BaseModel):
+    """What a run would do.
+
+    Attributes:
+        release: The id that the release would have, and whether it ``exists``.
+        exists: See ``release``.
+        unit: The table with a row for each person, and how many ``persons`` it has.
+        persons: See ``unit``.
+        most_suppressed: Persons who may be left out.
+        tables: By name.
+        nodes: Nodes of the lattice of all tables.
+        below_k: Persons whose history as it is fewer than k share; null where it was not counted.
+        memory: Bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    exists: bool
+    unit: str
+    persons: int
+    most_suppressed: int
+    tables: dict[str, PlannedTable]
+    nodes: int
+    below_k: int | None
+    memory: int
+
+
+def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
+    """Makes the plan of a job of several tables; touches no target.
+
+    Args:
+        job: The job.
+        quick: Leaves out how many persons stand out, which takes a pass over the histories.
+
+    Raises:
+        SkaldError: the job or the data are wrong.
+    """
+    tree = job.tree
+    with open_tables(job) as run:
+        sources = read_tables(run, job)
+        check_types(job, sources)
+        carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
+        check_relations(carried)
+        histories = align_rows(link_rows(carried))
+        lattice = lattice_of_tables(histories)
+        below = None if quick else failing_persons(history_numbers(histories, lattice.root), job.privacy.k)
+        release = tables_release_id(run, job, sources)
+        planned = {
+            name: PlannedTable(
+                rows=table.rows,
+                files=len(table.table.source.files),
+                hangs_from=tree.chains[name][-1] if tree.chains[name] else None,
+                groups={
+                    axis.qid: tuple(map(len, axis.labels))
+                    for axis in (histories.codings[name].hierarchies if name in histories.codings else ())
+                },
+            )
+            for name, table in histories.tables.items()
+        }
+        return TablesPlan(
+            release=release,
+            exists=(run.job.target_path / release).is_dir(),
+            unit=tree.unit,
+            persons=histories.persons,
+            most_suppressed=int(job.suppression.limit * histories.persons),
+            tables=planned,
+            nodes=lattice.nodes,
+            below_k=below,
+            memory=job.memory,
+        )

@@ -1,0 +1,211 @@
+"""Publication of several tables: complete in staging, recounted there, then one rename."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from core.recount.relational.history_counts import TablesRecount
+from schemas.errors.base import StorageError
+from schemas.relational.manifest import ReleasedPersons, TablesManifest, sealed_text
+from schemas.relational.table_jobs import table_job, tables_digest
+from schemas.relational.tables_job import TablesJob
+from schemas.release.evidence import MANIFEST, SIGNATURE
+from schemas.release.files import Document, PublishedFile
+from tasks.engine.peak_memory import give_back, peak_rss
+from tasks.engine.runs import Run
+from tasks.engine.steps import step_here
+from tasks.engine.versions import versions
+from tasks.publication.staging import point_current, publish, signer_of, staging_folder
+from tasks.recount.original import Original, normalised_relation
+from tasks.recount.relational.tables import WrittenTables, recount_tables
+from tasks.relational.figures import loss_of_tables, rows_of_tables
+from tasks.relational.making.levels import TablesOutcome
+from tasks.relational.making.reading import TableSource
+from tasks.relational.making.writing import ReleasedTables
+from tasks.relational.report import report_code_of_tables, report_texts
+from tasks.relational.verified import read_tables_manifest
+from tasks.source.sources import check_unchanged
+from tasks.store.files import file_digest, flush, open_up, write_whole
+from tasks.store.secret import secret_of
+from tasks.store.store import Artifact
+
+
+@dataclass(frozen=True)
+class PublishedTables:
+    """A release of several tables, and whether this run made it."""
+
+    manifest: TablesManifest
+    folder: Path
+    new: bool
+
+
+def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
+    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the secret of the work folder cannot be read or made.
+    """
+    digests = {name: table.source.digest for name, table in tables.items()}
+    return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests)[:16]}"
+
+
+def recall_tables(run: Run, release: str) -> PublishedTables | None:
+    """Returns a release that is published already, and names it in CURRENT.
+
+    Raises:
+        StorageError: it was published, but files are missing, or its manifest is not what was written.
+    """
+    folder = run.job.target_path / release
+    if not folder.is_dir():
+        return None
+    manifest = read_tables_manifest(folder)
+    if lost := sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else []))):
+        raise StorageError.altered(release, lost)
+    point_current(run.job, release)
+    run.published(())
+    return PublishedTables(manifest, folder, new=False)
+
+
+def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
+    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each.
+
+    Raises:
+        StorageError: the target cannot be written.
+    """
+    staged = []
+    try:
+        for table, artifact in written.items():
+            folder = staging / "data" / table
+            folder.mkdir()
+            path = folder / "part-00001.parquet"
+            try:
+                os.link(run.store.path(artifact), path)
+            except OSError:
+                shutil.copyfile(run.store.path(artifact), path)
+            open_up(folder, path)
+            flush(path)
+            flush(folder)
+            staged.append(PublishedFile(path=f"data/{table}/{path.name}", rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
+    except OSError as error:
+        raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+    return staged
+
+
+def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
+    """Stages the tables, recounts them knowing only the job and its sources, and publishes them with one rename.
+
+    Raises:
+        VerificationError: the files do not keep the job's promise.
+        SkaldError: a source changed, or the target cannot be written.
+    """
+    run = given.run
+    with run.phase("verify"):
+        give_back()
+        staging = staging_folder(run.job, given.release)
+        staged = stage_tables(run, written, staging)
+        counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging))
+        for table in given.tables.values():
+            check_unchanged(table.table.source)
+    manifest = _manifest(given, outcome, staged, counted)
+
+    def finish() -> TablesManifest:
+        whole = _complete(run, staging, manifest)
+        run.work.keep()
+        run.work.check()
+        publish(run.job, staging, given.release)
+        return whole
+
+    whole = step_here("publish", "publish", finish)
+    run.published(())
+    return PublishedTables(whole, run.job.target_path / whole.release, new=True)
+
+
+def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> TablesRecount:
+    originals: dict[str, Original | None] = {}
+    for name, table in given.tables.items():
+        source = table.table.source
+        originals[name] = Original(normalised_relation(table.table.job, source.relation), source.columns)
+    files = {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
+    levels = {table: dict(zip(given.tables[table].qids, given.levels_of(given.node, table), strict=True)) for table in given.tables}
+    return recount_tables(WrittenTables(given.job, files, originals, levels), given.run.spill, f"release '{given.release}'")
+
+
+def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:
+    run, job = given.run, given.job
+    tables = rows_of_tables(given, counted)
+    return TablesManifest(
+        release=given.release,
+        name=job.name,
+        job=run.secret.keyed("job", tables_digest(job)),
+        inputs=run.secret.keyed("inputs", {name: table.table.source.digest for name, table in given.tables.items()}),
+        method=job.method.name,
+        privacy=_promised(job),
+        unit=job.tree.unit,
+        key_columns={name: spec.key for name, spec in job.tables.items() if spec.key},
+        references={name: spec.references for name, spec in job.tables.items() if spec.references},
+        persons=ReleasedPersons(source=given.persons, released=counted.persons, smallest_class=counted.smallest),
+        histories=counted.histories,
+        min_class=counted.smallest,
+        tables=tables,
+        loss=loss_of_tables(tables, counted.penalties),
+        optimal="certified",
+        search={"nodes": outcome.nodes},
+        files=tuple(staged),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
+        peak_rss=peak_rss(),
+        policy=run.policy.digest if run.policy else None,
+        run_by=job.run_by,
+    )
+
+
+def _promised(job: TablesJob) -> dict[str, Any]:
+    """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
+    known = job.privacy.known_rows
+    promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
+    for table in job.tables:
+        for section, columns in table_job(job, table).privacy.summary().items():
+            if section != "k":
+                promised.setdefault(section, {})[table] = columns
+    return promised
+
+
+def _complete(run: Run, staging: Path, manifest: TablesManifest) -> TablesManifest:
+    """Puts report, manifest and, where there is a key, signature beside the staged tables; returns the manifest as it is published."""
+    signer = signer_of(run.job)
+    manifest = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+    try:
+        documents = []
+        for name, text in report_texts(manifest).items():
+            path = write_text(staging / name, text)
+            documents.append(Document(path=name, sha256=file_digest(path), code=report_code_of_tables(), bytes=path.stat().st_size))
+        manifest, text = sealed_text(
+            manifest.model_copy(update={"documents": tuple(documents), "signed_by": signer.name if signer else None})
+        )
+        paths = [staging / one.path for one in documents] + [write_text(staging / MANIFEST, text)]
+        if signer:
+            paths.append(write_text(staging / SIGNATURE, signer.signature(cast(Any, manifest), text.encode())))
+        # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
+        for path in (*paths, staging / "data", staging):
+            flush(path)
+    except OSError as error:
+        raise StorageError.not_writable(str(run.job.target_path), error.strerror or "unknown reason") from None
+    return manifest
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Writes a file of a release, whole or not at all, and returns it.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
+    """
+    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    open_up(path)
+    return path

@@ -1,0 +1,103 @@
+"""The report of a release of several tables, as a function of its manifest."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from schemas.errors.base import counted
+from schemas.relational.manifest import ReleasedTable, TablesManifest
+from tasks.store.keys import code_of
+
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}"
+    "table{border-collapse:collapse;margin:1rem 0}th,td{border:1px solid #ccc;padding:.3rem .7rem;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}"
+)
+LIMITS = (
+    "k is against whoever knows no more rows than is said: in insensitive and sensitive columns a person may be found all the same.",
+    "It is no differential privacy. Sensitive and untreated columns are no part of a history; l and t are of those that the job names.",
+    "Pseudonyms are new in every release, so that keys join no two releases; releases of the same persons were not compared otherwise.",
+)
+
+
+def report_code_of_tables() -> str:
+    """Returns the fingerprint of the code that makes the report."""
+    return code_of(__name__)
+
+
+def report_content(manifest: TablesManifest) -> dict[str, Any]:
+    """Returns the report as JSON can say it: sentences, and the figures of the manifest that they are made of."""
+    persons = manifest.persons
+    left_out = persons.source - persons.released
+    sentences = [
+        f"{counted(persons.released, 'person')} of {persons.source:,} are published in {counted(len(manifest.tables), 'table')}; "
+        f"{left_out:,} are left out with all their rows.",
+        *_promise_sentences(manifest),
+        f"The levels are the best of {counted(manifest.search.get('nodes', 0), 'node')}: {manifest.optimal}.",
+    ]
+    sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
+    return {
+        "release": manifest.release,
+        "name": manifest.name,
+        "unit": manifest.unit,
+        "privacy": manifest.privacy,
+        "sentences": sentences,
+        "limits": list(LIMITS),
+        "persons": persons.model_dump(),
+        "histories": manifest.histories,
+        "min_class": manifest.min_class,
+        "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
+        "loss": manifest.loss.model_dump(),
+    }
+
+
+def _promise_sentences(manifest: TablesManifest) -> list[str]:
+    k, knows = manifest.privacy["k"], manifest.privacy.get("knows")
+    if isinstance(knows, dict):
+        rows = counted(int(knows["rows"]), "row")
+        return [
+            f"Every choice of at most {rows} of each table right below the persons is of at least {k:,} persons with the same labels; "
+            f"the one that fewest share is of {manifest.min_class:,}. Every choice was counted.",
+            f"The joined tables were recounted from the written files. Whoever knows at most {rows} of a person, and not how many there "
+            f"are, finds the person with a chance of at most 1 in {manifest.min_class:,}; whoever knows all rows may find the person.",
+        ]
+    return [
+        f"Every history is shared by at least {k:,} persons: there are {manifest.histories:,} different ones, and the one that fewest "
+        f"share is of {manifest.min_class:,}.",
+        f"The joined tables were recounted from the written files. A person who is known by all rows is found with a chance of at most "
+        f"1 in {manifest.min_class:,}.",
+    ]
+
+
+def _rows_sentence(name: str, table: ReleasedTable) -> str:
+    return (
+        f"'{name}': {counted(table.released, 'row')} of {table.records:,} are published, {table.withheld:,} withheld of persons who stay, "
+        f"{table.suppressed:,} left out with their persons, {table.orphans:,} of nobody."
+    )
+
+
+def report_texts(manifest: TablesManifest) -> dict[str, str]:
+    """Returns the two files of the report by name."""
+    content = report_content(manifest)
+    return {"report.html": _page(content), "report.json": json.dumps(content, indent=2) + "\n"}
+
+
+def _page(content: dict[str, Any]) -> str:
+    columns = ("records", "released", "withheld", "suppressed", "orphans")
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{table[column]:,}</td>' for column in columns)}"
+        f"<td>{escape(', '.join(f'{qid} {level}' for qid, level in table['levels'].items()) or 'none')}</td>"
+        f"<td>{content['loss']['by_table'].get(name, 0):.4f}</td></tr>"
+        for name, table in content["tables"].items()
+    )
+    head = "".join(f"<th>{title}</th>" for title in ("table", *columns, "levels", "GCP"))
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in content["sentences"])
+    limits = "".join(f"<li>{escape(sentence)}</li>" for sentence in content["limits"])
+    title = escape(f"Release {content['release']}")
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style></head>"
+        f"<body><h1>{title}</h1>{paragraphs}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<p>Mean certainty penalty over all tables: {content['loss']['gcp']:.4f}.</p><h2>Limits</h2><ul>{limits}</ul></body></html>\n"
+    )

@@ -1,0 +1,183 @@
+"""A release of several tables that is there: its manifest, every byte of its files, and the recount against its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
+
+from core.recount.relational.history_counts import TablesRecount
+from schemas.errors.base import StorageError, VerificationError, counted
+from schemas.reading.regular_files import content_of
+from schemas.relational.manifest import TablesManifest, keeps_seal
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from schemas.release.evidence import MANIFEST, SIGNATURE
+from tasks.recount.original import Original
+from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
+from tasks.relational.figures import loss_of_tables
+from tasks.release.files import is_listed
+from tasks.release.manifest import is_readable
+from tasks.release.names import check_names, check_no_links
+from tasks.store.keys import fingerprint_of
+from tasks.store.secret import known_secrets
+from tasks.store.work_folder import passing_folder
+
+MOST_BYTES = 64_000_000
+NEVER = 1 << 62
+
+
+class VerifiedTables(NamedTuple):
+    """What came of verifying a release of several tables.
+
+    Attributes:
+        manifest: As it is in the folder.
+        recount: Of the files; None without a job.
+        notes: What was not looked at, in sentences.
+    """
+
+    manifest: TablesManifest
+    recount: TablesRecount | None
+    notes: tuple[str, ...]
+
+
+def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
+    """Returns what was counted, as JSON can say it."""
+    counted_there = vars(verified.recount) if verified.recount else {}
+    return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
+
+
+def is_release_of_tables(release: Path) -> bool:
+    """Tells whether a folder holds a release of several tables, by its manifest."""
+    try:
+        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        read = json.loads(content) if is_readable(content) else None
+    except (OSError, ValueError, RecursionError):
+        return False
+    # Whether it is whole is looked at later: a damaged one is no release of one table for that.
+    return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
+
+
+def read_tables_manifest(release: Path) -> TablesManifest:
+    """Returns the manifest of a release of several tables.
+
+    Raises:
+        StorageError: there is none that can be read, or it is not what was written.
+        EscapeError: it names files outside the release.
+    """
+    try:
+        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        manifest = TablesManifest.model_validate_json(content) if is_readable(content) else None
+    except (OSError, ValidationError):
+        # Pydantic's message quotes what it read.
+        manifest, content = None, b""
+    if manifest is None:
+        raise StorageError.not_a_release(str(release), f"{MANIFEST} cannot be read as a manifest of several tables")
+    if not keeps_seal(content):
+        raise StorageError.altered(manifest.release, 1)
+    check_names(str(release), manifest.listed)
+    return manifest
+
+
+def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
+    """Looks at every byte of a release and, given its job, recounts it.
+
+    Args:
+        job: The job whose promise is checked.
+        release: The folder.
+        key: The public key that must have signed it.
+
+    Raises:
+        StorageError: the folder is no release of several tables.
+        VerificationError: anything is not as it was published, or the files do not keep the job's promise.
+    """
+    check_no_links(release)
+    manifest = read_tables_manifest(release)
+    faults = _file_faults(release, manifest) + _signature_faults(release, manifest, key)
+    if job is None:
+        if faults:
+            raise VerificationError(f"'{release}'", faults)
+        return VerifiedTables(manifest, None, ("No job was given, so that nothing was recounted.",))
+    if set(manifest.tables) != set(job.tables) or manifest.unit != job.tree.unit:
+        raise VerificationError(f"'{release}'", [*faults, "its tables are not those of the job"])
+    notes: list[str] = []
+    originals = originals_of(job)
+    if missing := [name for name, original in originals.items() if original is None]:
+        notes.append(f"The sources of {counted(len(missing), 'table')} are not at hand, so that their rows were not held against them.")
+    elif not _are_those_of(manifest, originals, job):
+        originals = dict.fromkeys(originals)
+        notes.append("The sources are not known to be those that the release was made of, so that rows were not held against them.")
+    levels = {name: table.levels for name, table in manifest.tables.items()}
+    files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
+    try:
+        with passing_folder(table_job(job, job.tree.unit), "verify") as spill:
+            found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")
+    except VerificationError as error:
+        raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
+    if faults := [*faults, *_stated_faults(manifest, found, job)]:
+        raise VerificationError(f"'{release}'", faults)
+    return VerifiedTables(manifest, found, tuple(notes))
+
+
+def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | None], job: TablesJob) -> bool:
+    """Tells whether the sources at hand are those that a release was made of, as far as secrets that are known can tell."""
+    digests = {name: fingerprint_of(sorted(original.digests)) for name, original in originals.items() if original}
+    secrets = known_secrets(table_job(job, job.tree.unit))
+    return any(secret.keyed("inputs", digests) == manifest.inputs for secret in secrets)
+
+
+def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
+    listed = {one.path: (one.sha256, one.bytes) for one in manifest.files}
+    listed |= {one.path: (one.sha256, one.bytes) for one in manifest.documents}
+    there = {str(path.relative_to(release)) for path in release.rglob("*") if path.is_file()}
+    expected = {*listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
+    faults = []
+    if missing := expected - there:
+        faults.append(f"{counted(len(missing), 'file')} of the manifest missing")
+    if strange := there - expected:
+        faults.append(f"{counted(len(strange), 'file')} not in the manifest")
+    if altered := [path for path in listed.keys() & there if not is_listed(release / path, listed[path][0], listed[path][1], NEVER)]:
+        faults.append(f"{counted(len(altered), 'file')} altered since publication")
+    return faults
+
+
+def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None) -> list[str]:
+    if not manifest.signed_by:
+        return ["it is not signed, and a key was given that must have signed it"] if key else []
+    from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what unsigned releases do without
+
+    try:
+        signature, content = (content_of(release / name, MOST_BYTES, links=False) for name in (SIGNATURE, MANIFEST))
+    except OSError:
+        return ["the signature cannot be read"]
+    return signature_faults(cast(Any, manifest), content, signature, key)
+
+
+def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
+    """Returns what a manifest says that the recount does not bear out."""
+    faults = []
+    if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
+        faults.append("the manifest's histories are not those of the files")
+    if (manifest.persons.released, manifest.persons.smallest_class) != (found.persons, found.smallest):
+        faults.append("the manifest's persons are not those of the files")
+    for name, table in manifest.tables.items():
+        if table.released != found.records[name]:
+            faults.append(f"the manifest's rows of '{name}' are not those of the files")
+        if table.records != table.released + table.withheld + table.suppressed + table.orphans:
+            faults.append(f"the manifest's counts of '{name}' do not add up")
+    persons = manifest.persons
+    if persons.source - persons.released > job.suppression.limit * persons.source:
+        faults.append("more persons are left out than suppression.limit allows")
+    for name, table in manifest.tables.items():
+        bounded = any(job.tables[one].rows for one in (*job.tree.chains[name], name))
+        if name != job.tree.unit and not bounded and table.withheld > job.suppression.rows * table.records:
+            faults.append(f"more rows of '{name}' are withheld than suppression.rows allows")
+    priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
+    if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
+        faults.append("the manifest's loss is not that of the labels in the files")
+    if manifest.privacy.get("k") != job.privacy.k:
+        faults.append("the manifest's k is not that of the job")
+    return faults

@@ -1,0 +1,77 @@
+"""Several tables drafted from their folders, planned, and anonymised in memory."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skald
+from data.hospital import make_hospital
+from schemas.errors.base import JobError, StorageError
+from schemas.relational.tables_job import load_tables_job
+from tasks.relational.draft import draft_tables
+from tasks.relational.plan import plan_tables
+from tests.flows.relational.hospital import JOB, hospital_tables
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    make_hospital(folder, 600, files=2, seed=4)
+    return folder
+
+
+def test_the_hospital_hangs_together_and_is_the_same_for_the_same_seed(made: Path, tmp_path: Path) -> None:
+    tables = {name: pq.read_table(made / name) for name in ("person", "visit", "condition")}
+    make_hospital(tmp_path, 600, files=1, seed=4)
+    assert all(table.equals(pq.read_table(tmp_path / name)) for name, table in tables.items())
+    persons = set(tables["person"]["person_id"].to_pylist())
+    whose = dict(zip(*(tables["visit"][name].to_pylist() for name in ("visit_id", "person_id")), strict=True))
+    assert len(persons) == 600
+    assert set(whose.values()) <= persons
+    for person, visit in zip(*(tables["condition"][name].to_pylist() for name in ("person_id", "visit_id")), strict=True):
+        assert person == whose.get(visit, person)
+    (tmp_path / "person" / "x").write_text("")
+    with pytest.raises(ValueError, match="other file"):
+        make_hospital(tmp_path, 600, files=1)
+
+
+def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "job.yaml"
+    drafted = draft_tables([made / name for name in ("condition", "visit", "person")], out)
+    assert drafted.tree.chains == {"person": (), "visit": ("person",), "condition": ("person", "visit")}
+    job = load_tables_job(out)
+    assert {name: (table.key, table.references) for name, table in job.tables.items()} == {
+        "person": (["person_id"], {}),
+        "visit": (["visit_id"], {"person_id": "person"}),
+        "condition": ([], {"person_id": "person", "visit_id": "visit"}),
+    }
+    planned = plan_tables(job)
+    assert (planned.persons, planned.unit, planned.exists) == (600, "person", False)
+    assert planned.tables["condition"].hangs_from == "visit"
+    assert planned.below_k is not None
+    assert planned.below_k > 500
+    with pytest.raises(StorageError, match="exists and stays as it is"):
+        draft_tables([made / "person"], out)
+
+
+def test_tables_in_memory_come_back_as_what_they_were() -> None:
+    job = {key: deepcopy(JOB[key]) for key in ("tables", "privacy", "suppression")}
+    for table in job["tables"].values():
+        del table["source"]
+    source = hospital_tables(200, 1)
+    tables, proved = skald.anonymise(source, job)
+    assert {name: type(table) for name, table in tables.items()} == dict.fromkeys(source, pa.Table)
+    assert {name: len(table) for name, table in tables.items()} == {
+        name: one["released"] for name, one in proved.manifest["tables"].items()
+    }
+    assert set(tables["visit"]["person_id"].to_pylist()) <= set(tables["person"]["person_id"].to_pylist())
+    assert proved.report is not None
+    with pytest.raises(JobError, match="'visit' are in the job or among the tables given"):
+        skald.anonymise({name: source[name] for name in ("person", "condition")}, job)

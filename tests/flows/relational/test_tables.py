@@ -1,0 +1,237 @@
+"""A release of several tables, held against histories that are written out by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flows.tables import tables
+from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.tables import HistoryError, RelationError
+from schemas.relational.tables_job import load_tables_job
+from tasks.relational.publication import PublishedTables
+from tasks.relational.verified import is_release_of_tables, verify_tables
+from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
+from tests.oracles.relational.histories import children, failing, hospital_histories, rare_choices
+
+pytestmark = pytest.mark.ci
+
+AS_IT_IS = {table: {name: (lambda value: value) for name in names} for table, names in QIDS.items()}
+
+
+def filled(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Returns source rows; whose condition it is may be said by its visit alone."""
+    whose = {visit["visit_id"]: visit["person_id"] for visit in rows["visit"]}
+    conditions = [row | {"person_id": whose.get(row["visit_id"], row["person_id"])} for row in rows["condition"]]
+    return rows | {"condition": conditions}
+
+
+def check_release(made: PublishedTables, k: int) -> dict[str, list[dict[str, Any]]]:
+    """Joins the files of a release and counts its histories; returns its rows."""
+    rows = read_release(made.folder)
+    persons, visits = ({row[key] for row in rows[name]} for name, key in (("person", "person_id"), ("visit", "visit_id")))
+    assert {row["person_id"] for row in (*rows["visit"], *rows["condition"])} <= persons
+    assert {row["visit_id"] for row in rows["condition"]} <= {*visits, None}
+    shared = Counter(hospital_histories(rows["person"], rows["visit"], rows["condition"], AS_IT_IS).values())
+    assert min(shared.values()) >= k
+    # Whoever joins fewer of the tables sees coarser histories.
+    for some in ((rows["visit"], []), ([], rows["condition"])):
+        assert min(Counter(hospital_histories(rows["person"], *some, AS_IT_IS).values()).values()) >= k
+    assert (made.manifest.histories, made.manifest.min_class) == (len(shared), min(shared.values()))
+    assert made.manifest.persons.released == len(persons) == len(rows["person"])
+    return rows
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_levels_are_those_of_an_enumeration(tmp_path: Path, seed: int) -> None:
+    """Each value of a person who is left out counts as lost, and ages by the length of their bins."""
+    source = hospital_tables(120, seed)
+    made = tables(hospital_job(tmp_path, source), ())
+    check_release(made, 4)
+    rows, best = filled({name: table.to_pylist() for name, table in source.items()}), []
+    for node in itertools.product(*(range(len(LEVELS[name])) for [name] in QIDS.values())):
+        labels = {table: {name: LEVELS[name][level]} for (table, [name]), level in zip(QIDS.items(), node, strict=True)}
+        lost = failing(hospital_histories(rows["person"], rows["visit"], rows["condition"], labels), 4)
+        if len(lost) <= 0.3 * 120:
+            best.append((len(lost), node))
+    levels = tuple(made.manifest.tables[table].levels[name] for table, [name] in QIDS.items())
+    assert (120 - made.manifest.persons.released, levels) in best
+    # No node that passes is finer in every table: it could not cost more.
+    assert not [node for _, node in best if node != levels and all(one <= other for one, other in zip(node, levels, strict=True))]
+
+
+@pytest.fixture
+def source() -> dict[str, pa.Table]:
+    return hospital_tables(150, 3)
+
+
+def test_neither_order_nor_chunks_change_what_is_published_and_a_run_again_is_none(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    """With the same secret the same rows are the same release, whatever files they come in."""
+    path = hospital_job(tmp_path / "one", source, orphans="drop")
+    made = tables(path, ())
+    again = tables(path, ())
+    assert (made.new, again.new, again.manifest) == (True, False, made.manifest)
+    other = tables(path, ("chunk_rows=40", "target=elsewhere", "artifacts=delete"))
+    one, two = ([path.read_bytes() for path in sorted((run.folder / "data").rglob("*.parquet"))] for run in (made, other))
+    assert one == two
+    released = check_release(made, 4)
+    known = {str(row["person_id"]) for row in source["person"].to_pylist()} | set(source["visit"]["visit_id"].to_pylist())
+    assert not known & {row["person_id"] for row in released["person"]}
+    assert not known & {row["visit_id"] for row in released["visit"]}
+    coarser = tables(path, ("privacy.k=5",))
+    assert not {row["person_id"] for row in read_release(coarser.folder)["person"]} & {row["person_id"] for row in released["person"]}
+
+
+def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    path = hospital_job(tmp_path, source)
+    made = tables(path, ())
+    job = load_tables_job(path)
+    assert is_release_of_tables(made.folder)
+    assert verify_tables(job, made.folder).notes == ()
+    with pytest.raises(VerificationError, match="have a history that fewer than 40 share"):
+        verify_tables(load_tables_job(path, ("privacy.k=40",)), made.folder)
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    [part] = (made.folder / "data" / "visit").iterdir()
+    part.write_bytes(part.read_bytes()[:-1] + b"?")
+    with pytest.raises(VerificationError, match="1 file altered since publication"):
+        verify_tables(job, made.folder)
+    (made.folder / "manifest.json").write_text(json.dumps(manifest | {"histories": 1}, indent=2) + "\n")
+    with pytest.raises(StorageError, match="altered"):
+        verify_tables(job, made.folder)
+
+
+def test_all_that_is_wrong_between_tables_is_told_at_once(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    persons, visits = source["person"].to_pylist(), source["visit"].to_pylist()
+    persons[1]["person_id"] = persons[0]["person_id"]
+    visits[0]["visit_id"], visits[1]["person_id"], visits[2]["person_id"] = None, 99_999, None
+    wrong = source | {"person": pa.Table.from_pylist(persons), "visit": pa.Table.from_pylist(visits)}
+    with pytest.raises(RelationError) as raised:
+        tables(hospital_job(tmp_path, wrong), ())
+    told = " ".join(raised.value.faults)
+    for words in ("1 key of 'person'", "1 row of 'visit' have no whole key", "to rows that 'person' does not have", "no reference at all"):
+        assert words in told
+    assert "99999" not in told
+    assert not (tmp_path / "releases").exists()
+
+
+def test_orphans_are_left_out_and_counted_where_the_job_says_so(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    visits = source["visit"].to_pylist()
+    visits[0]["person_id"], visits[1]["person_id"] = 99_999, None
+    gone = {visits[0]["visit_id"], visits[1]["visit_id"]}
+    path = hospital_job(tmp_path, source | {"visit": pa.Table.from_pylist(visits)}, orphans="drop")
+    made = tables(path, ())
+    check_release(made, 4)
+    assert made.manifest.tables["visit"].orphans == 2
+    assert made.manifest.tables["condition"].orphans == sum(row["visit_id"] in gone for row in source["condition"].to_pylist())
+    verify_tables(load_tables_job(path), made.folder)
+
+
+def test_references_that_disagree_are_refused(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    conditions = source["condition"].to_pylist()
+    one = next(row for row in conditions if row["visit_id"] and row["person_id"] is not None)
+    one["person_id"] = (one["person_id"] + 1) % 150
+    with pytest.raises(RelationError, match="the references of 1 row of 'condition' disagree"):
+        tables(hospital_job(tmp_path, source | {"condition": pa.Table.from_pylist(conditions)}), ())
+
+
+def test_rows_of_a_person_are_bounded(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    asked = json.loads(json.dumps(JOB["tables"]))
+    asked["visit"]["rows"] = {"most": 1}
+    path = hospital_job(tmp_path, source, tables=asked)
+    made = tables(path, ())
+    released = check_release(made, 4)
+    assert max(Counter(row["person_id"] for row in released["visit"]).values()) == 1
+    told = made.manifest.tables["visit"]
+    assert told.records == told.released + told.withheld + told.suppressed
+    assert told.withheld > 0
+    verify_tables(load_tables_job(path), made.folder)
+
+
+def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    """Of the persons of a history who have a row of the table, each counts once for each of their values."""
+    path = hospital_job(
+        tmp_path, source, privacy={"k": 4, "l": {"condition": {"icd": {"distinct": 3}}, "person": {"income": {"entropy": 2}}}}
+    )
+    made = tables(path, ("suppression.limit=0.6",))
+    check_diverse(made)
+    assert made.manifest.privacy["l"]["condition"] == {"icd": {"distinct": 3}}
+    assert made.manifest.persons.released < tables(path, ("privacy.l={}",)).manifest.persons.released
+    verify_tables(load_tables_job(path, ("suppression.limit=0.6",)), made.folder)
+    with pytest.raises(VerificationError, match="lack the l-diversity of 'icd'"):
+        verify_tables(load_tables_job(path, ("suppression.limit=0.6", "privacy.l.condition.icd.distinct=4")), made.folder)
+    withholding = ("suppression.limit=0.6", "suppression.rows=0.3")
+    made = tables(path, withholding)
+    check_diverse(made)
+    verify_tables(load_tables_job(path, withholding), made.folder)
+
+
+def check_diverse(made: PublishedTables) -> None:
+    """Counts who of the persons of a history holds which value."""
+    released = check_release(made, 4)
+    histories = hospital_histories(released["person"], released["visit"], released["condition"], AS_IT_IS)
+    values: dict[Any, set[str]] = {}
+    for row in released["condition"]:
+        values.setdefault(row["person_id"], set()).add(row["icd"])
+    classes: dict[Any, list[set[str]]] = {}
+    for person, history in histories.items():
+        if person in values:
+            classes.setdefault(history, []).append(values[person])
+    assert classes
+    for persons in classes.values():
+        held = Counter(value for one in persons for value in one)
+        assert len(held) >= 3
+        assert max(held.values()) <= len(persons) - 2
+
+
+def test_the_fewest_rows_are_withheld_of_persons_who_would_be_left_out(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    """Who stays in a history of k has lost nothing else; with a visit goes what it found."""
+    path = hospital_job(tmp_path, source)
+    before, made = tables(path, ()), tables(path, ("suppression.rows=0.3",))
+    check_release(made, 4)
+    assert before.manifest.persons.released < made.manifest.persons.released
+    for table in ("visit", "condition"):
+        told = made.manifest.tables[table]
+        assert told.records == told.released + told.withheld + told.suppressed
+        assert told.withheld <= 0.3 * told.records
+    assert made.manifest.tables["visit"].withheld > 0
+    assert made.manifest.loss.gcp < before.manifest.loss.gcp
+    verify_tables(load_tables_job(path, ("suppression.rows=0.3",)), made.folder)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("known", [1, 2])
+def test_every_choice_of_few_rows_is_that_of_k_persons(tmp_path: Path, source: dict[str, pa.Table], known: int) -> None:
+    path = hospital_job(tmp_path, source, privacy={"k": 5, "knows": {"rows": known}})
+    made = tables(path, ())
+    rows = read_release(made.folder)
+    visits, conditions = children(rows["visit"], "person_id"), children(rows["condition"], "visit_id")
+    lone = children([row for row in rows["condition"] if row["visit_id"] is None], "person_id")
+
+    def told(visit: dict[str, Any]) -> Any:
+        return visit["ward"], tuple(sorted(row["chronic"] for row in conditions.get(visit["visit_id"], [])))
+
+    of_unit = {row["person_id"]: row["age"] for row in rows["person"]}
+    of_rows = {
+        person: [[told(visit) for visit in visits.get(person, [])], [row["chronic"] for row in lone.get(person, [])]] for person in of_unit
+    }
+    assert not rare_choices(of_unit, of_rows, known, 5)
+    assert made.manifest.min_class >= 5
+    assert made.manifest.privacy == {"k": 5, "knows": {"rows": known}}
+    assert made.manifest.persons.released >= tables(path, ("privacy.knows=all",)).manifest.persons.released * 0.7
+    verify_tables(load_tables_job(path), made.folder)
+    with pytest.raises(VerificationError, match="rows are of fewer than 30 persons"):
+        verify_tables(load_tables_job(path, ("privacy.k=30",)), made.folder)
+
+
+def test_numbers_of_rows_alone_can_set_too_many_apart(tmp_path: Path, source: dict[str, pa.Table]) -> None:
+    with pytest.raises(HistoryError, match="by their numbers of rows alone"):
+        tables(hospital_job(tmp_path, source, privacy={"k": 60}, suppression={"limit": 0}), ())
+    with pytest.raises(HistoryError, match="k = 1,000 cannot be met by 150 persons"):
+        tables(tmp_path / "job.yaml", ("privacy.k=1000",))

@@ -1,0 +1,78 @@
+"""Jobs of several tables: their tree, and all that is wrong with them at once."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors.base import JobError
+from schemas.job.job import load_job
+from schemas.reading.given import given_job
+from schemas.relational.tables_job import TablesJob, is_of_tables, load_tables_job
+from schemas.relational.tree import TableTree, tree_of
+from tests.flows.relational.hospital import JOB
+
+
+def loaded(job: dict[str, Any], *settings: str) -> TablesJob:
+    return load_tables_job(given_job(job, Path.cwd()), settings)
+
+
+def faults_of(job: dict[str, Any]) -> list[str]:
+    with pytest.raises(JobError) as raised:
+        loaded(job)
+    return list(raised.value.faults)
+
+
+def test_a_table_hangs_from_the_nearest_that_it_refers_to() -> None:
+    tree, faults = tree_of({"c": ["a", "b"], "b": ["a"], "a": [], "d": ["a"], "e": ["c"]})
+    assert not faults
+    assert tree == TableTree("a", {"a": (), "b": ("a",), "d": ("a",), "c": ("a", "b"), "e": ("a", "b", "c")})
+    assert (tree.branches, tree.within("b"), tree.hangs_from("b")) == (["b", "d"], ["b", "c", "e"], ["c", "e"])
+
+
+@pytest.mark.parametrize(
+    ("references", "words"),
+    [
+        ({"a": ["b"], "b": ["a"]}, "every table refers to another"),
+        ({"a": [], "b": ["c"], "c": ["b"]}, "lead in a circle"),
+        ({"a": [], "b": []}, "one alone can be the unit"),
+        ({"a": [], "b": ["a", "a"]}, "a row would be of several persons"),
+        ({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}, "of which none hangs from the other"),
+        ({"a": [], "b": ["b"]}, "refers to itself"),
+        ({"alpha": [], "b": ["alhpa"]}, "did you mean 'alpha'?"),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_one_sentence(references: dict[str, list[str]], words: str) -> None:
+    tree, faults = tree_of(references)
+    assert tree is None
+    assert [words in fault for fault in faults] == [True]
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    job = deepcopy(JOB)
+    del job["tables"]["person"]["key"]
+    job["tables"]["visit"]["columns"]["person"] = ["person_id"]
+    job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
+    job["suppression"]["limits"] = 1
+    job["target"] = "s3://bucket/releases"
+    told = faults_of(job)
+    for words in (
+        "tables.person: has no key",
+        "is for jobs of one table",
+        "'visit_id' is of the key",
+        "did you mean 'limit'?",
+        "give a folder",
+    ):
+        assert any(words in fault for fault in told), words
+
+
+def test_settings_replace_those_of_the_file_and_versions_are_told_apart() -> None:
+    job = given_job(JOB, Path.cwd())
+    assert loaded(JOB, "privacy.k=3").privacy.k == 3
+    assert is_of_tables(job)
+    assert not is_of_tables(given_job(JOB | {"version": 1}, Path.cwd()))
+    with pytest.raises(JobError, match="a job of several tables, which this command does not take yet"):
+        load_job(job)
