@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import SourceError
-from tests.columns_of_types import FAMILIES, NESTED, OTHERS, Kind, columns_of, table_of
+from tests.corpus.columns_of_types import FAMILIES, NESTED, OTHERS, Kind, columns_of, table_of
 from tests.conftest import Anonymise
 from tests.jobs import job_of, write_job
 
