@@ -229,7 +229,8 @@ def policy_page() -> str:
 def manifest_page() -> str:
     """Returns the page of a manifest's fields."""
     head = "# The manifest\n\n`manifest.json` says what a release is and what was measured: counts, names, digests, no cell value.\n\n"
-    return NOTE + head + "".join(_fields(model) for model in (Manifest, Terms, QidTerms, LatticeFigures, Increment, Overlap, Joined, Together))
+    models = (Manifest, Terms, QidTerms, LatticeFigures, Increment, Overlap, Joined, Together)
+    return NOTE + head + "".join(_fields(model) for model in models)
 
 
 def _fields(model: type[BaseModel]) -> str:
