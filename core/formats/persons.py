@@ -14,13 +14,15 @@ FEWEST_PEOPLE, FEWEST_NAMED = 150, 20
 
 NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
 """What numbers people, rather than naming them: names are shared."""
+SHARED = frozenset(["a person's name", "a contact", "a street address", "biometrics or a picture", "another person's name or number"])
+"""Concepts of identifiers that several people may have in common."""
 CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash", "pseudonym", "token"])
 """What a column of numbers or codes calls them: ``member_no``, beside ``member_count``."""
 
 
 def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Returns the columns that may say whose a record is; where a name says so, those that are named after persons."""
-    able = [one for one in proposals if one.role in {"identifiers", "open"} and one.profile.kind in {"integer", "text"}]
+    able = [one for one in proposals if _may_number(one) and one.profile.kind in {"integer", "text"}]
     named = [one for one in able if _repeats_by_name(one)]
     return named or [one for one in able if _repeats(one)]
 
@@ -36,7 +38,7 @@ def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposa
         determines: Tells whether records with the same value in the first column have the same value in the second.
     """
     left = list(candidates)
-    found = max(left, key=lambda one: (_is_subject(one), one.role == "identifiers", one.profile.distinct), default=None)
+    found = max(left, key=lambda one: (_is_subject(one), one.role == "identifier", one.profile.distinct), default=None)
     while found is not None:
         # Where each determines the other, they are the same unit under two names.
         left = [one for one in left if one is not found]
@@ -47,8 +49,17 @@ def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposa
     return found
 
 
+def _may_number(proposal: Proposal) -> bool:
+    """Tells whether a column may number people: what does, and what nobody knows; names are shared, and doctors have many patients."""
+    if proposal.concept in {*SHARED, "a number of a record"}:
+        return set(words(proposal.profile.name)) <= CODED
+    return proposal.role == "identifier" or not proposal.concept
+
+
 def _repeats(proposal: Proposal) -> bool:
     profile, named = proposal.profile, _is_subject(proposal)
+    if not named and profile.measures:
+        return False
     if numbered_by(profile.name) in {"event", "place"} or (profile.kind == "text" and profile.mean_length > FREE_TEXT):
         return False
     # More values than a value has records: people are many, and categories are few.

@@ -1,48 +1,43 @@
-"""Proposals for a first job: what a column may be, from its name, its type and how many values it has; whatever is unsure is left open."""
+"""Proposals for a first job: what a column may be, from its name, its values, its type and how many there are; what is unsure is asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor, log10
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from core.formats.concept_names import Named, concept_of
+from core.formats.concepts import Role
 from core.formats.names import NUMBERED, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
-ProposedRole = Literal["identifiers", "withheld", "quasi_identifiers", "sensitive", "open"]
+Question = Literal["names", "outside", "text"]
+"""What is asked of a column: whether it says who somebody is, whether others can know it, whether its texts name people."""
+Judged: TypeAlias = tuple[Role, float, str]
+"""A role, how sure it is, and why."""
 
 NEARLY_UNIQUE = 0.7
 """Different values for each record above which a column tells who people are, whatever it is called."""
 FEW_VALUES, MANY_RECORDS = 50, 20.0
 """Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
+FLAG = 3
+"""Values at most of a column that says whether somebody has a name, a telephone or a number, and not which."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
 FEWER = 0.75
-
-IDENTIFIERS = (
-    "id ids ssn ip iban uuid guid url uri mrn nhs vin imei mac name names surname firstname lastname fullname username filename nickname "
-    "email mail phone telephone mobile fax address street account passport licence license login signature "
-    "key number no nr"
-)
-QUASI_IDENTIFIERS = (
-    "age sex gender birth dob born birthday birthdate zip zipcode postcode postal pin pincode plz city town village county state region "
-    "district province country nationality citizenship race ethnicity ethnic religion language marital education school degree occupation "
-    "profession job workclass employer industry height weight bmi blood household children family relationship veteran admitted admission "
-    "discharge visited hired date day month year hispanic hisp kids worker origin residence"
-)
-NOTES = "photo image comment comments note notes text description remark remarks"
-SENSITIVE = (
-    "disease diagnosis condition icd illness medication drug drugs treatment therapy procedure hiv symptom symptoms salary income wage "
-    "wages earnings balance debt score crime offence conviction outcome disability pregnancy party vote"
-)
-WORDS: dict[ProposedRole, frozenset[str]] = {
-    "identifiers": frozenset(IDENTIFIERS.split()),
-    "withheld": frozenset(NOTES.split()),
-    "quasi_identifiers": frozenset(QUASI_IDENTIFIERS.split()),
-    "sensitive": frozenset(SENSITIVE.split()),
-}
-CODES = frozenset(["zip", "zipcode", "postcode", "postal", "pin", "pincode", "plz"])
+NEARLY_CONSTANT, SURE = 0.97, 0.9
+"""Share of the records with one value from which a column tells nobody apart, and how sure a name must be to outweigh that."""
+WEIGHTS_SPAN = 1_000.0
+"""What the weights of people do not span, and those of a survey do."""
+FREQUENT, EVEN = 0.02, 0.38
+"""Share of the records that no number of a person or record has, and of their span in which the middle half of such numbers lies."""
+CODES = frozenset(["zip", "zipcode", "postcode", "postal", "pin", "pincode", "plz", "cap", "cep"])
+NAMING = frozenset(["a person's name", "a contact", "a street address", "a government number", "an account", "biometrics or a picture"])
+"""Concepts of identifiers that stay what they are if their values are few: names of few people are names."""
+NUMERIC = frozenset(["integer", "double"])
+COORDINATES = "coordinates"
+TEXT_LOOK, UNIQUE_LOOK, BIRTH_LOOK, PLACE_LOOK = "free text", "nearly unique", "dates of birth", "coordinates"
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,10 @@ class Profile:
         span: What all but a hundredth of the numbers at either end lie in; 0 for other kinds.
         digits: Whether every text is of digits.
         coded: Whether texts are codes: short, of letters and digits without spaces, and most with a digit.
+        even: Which part of that the middle half of the numbers lies in: half where they are numbered through, less where they are measures.
+        negative: Whether a number is less than zero.
+        top: Share of the records with the most frequent value, about.
+        looks: What values look like that may tell who somebody is.
     """
 
     name: str
@@ -71,6 +70,10 @@ class Profile:
     span: float = 0.0
     digits: bool = False
     coded: bool = False
+    even: float = 0.0
+    negative: bool = False
+    top: float = 0.0
+    looks: tuple[str, ...] = ()
 
     @property
     def uniqueness(self) -> float:
@@ -82,51 +85,157 @@ class Profile:
         """Records of a value on average."""
         return max(self.values / self.distinct, 1.0) if self.distinct else 0.0
 
+    @property
+    def measures(self) -> bool:
+        """Whether numbers are measures by their shape: less than zero, one far more frequent than others, or most near each other."""
+        return self.kind in NUMERIC and (self.negative or self.top >= FREQUENT or 0 < self.even < EVEN)
+
+    @property
+    def few(self) -> bool:
+        """Whether values are so few, and so frequent, that they name nobody."""
+        return self.distinct <= FEW_VALUES and self.mean_records >= MANY_RECORDS
+
 
 @dataclass(frozen=True)
 class Proposal:
-    """A role for a column with its reason, and the hierarchy it would have as a quasi-identifier, in YAML; None if it cannot be one."""
+    """A role for a column.
+
+    Attributes:
+        profile: What was counted.
+        role: What becomes of it.
+        reason: Why.
+        hierarchy: The one that it would have as a quasi-identifier, in YAML; None if it cannot be one.
+        hint: What the user can do better about that.
+        confidence: From 0 to 1.
+        concept: What it seems to be; empty where neither name nor values tell.
+        question: What is asked of it.
+    """
 
     profile: Profile
-    role: ProposedRole
+    role: Role
     reason: str
     hierarchy: str | None
     hint: str = ""
+    confidence: float = 0.0
+    concept: str = ""
+    question: Question | None = None
+
+    @property
+    def publish(self) -> str | None:
+        """How its values are published, of columns that are published as values."""
+        return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
 def propose(profile: Profile) -> Proposal:
-    """Returns a proposal. Nothing is ever proposed to be insensitive: what neither name nor values tell is left open."""
-    role, reason = _role(profile) if profile.kind != "other" else ("identifiers", "of a type that cannot be published")
-    if not profile.values:
-        role, reason = "withheld", "holds nothing"
+    """Returns a proposal: nothing whose values name people is published, and nothing that does not is thrown away."""
     hierarchy, hint = hierarchy_of(profile)
-    if role == "quasi_identifiers" and hierarchy is None:
-        role, reason = "identifiers", f"values of this type cannot be generalised ({reason})"
-    return Proposal(profile, role, reason, hierarchy, hint)
+    named = concept_of(profile.name)
+    question: Question | None = None
+    if profile.kind == "other":
+        role, sure, reason = _judged("identifier", 0.8, "of a type that cannot be published")
+    elif not profile.values:
+        role, sure, reason = _judged("withheld", 1.0, "holds nothing")
+    else:
+        role, sure, reason = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
+    if role == "quasi_identifier" and hierarchy is None:
+        role, reason = "identifier", f"values of this type cannot be generalised ({reason})"
+    if sure < NEARLY_UNIQUE and profile.values and profile.kind != "other":
+        question = "names" if role in {"identifier", "key"} else "text" if role == "withheld" else "outside"
+    return Proposal(profile, role, reason, hierarchy, hint, round(sure, 2), named.concept.name if named else "", question)
 
 
-def _role(profile: Profile) -> tuple[ProposedRole, str]:
-    named = set(words(profile.name))
-    # Identifiers come first: of two words in a name the one that withholds more decides.
-    for role, known in WORDS.items():
-        if named & known:
-            if role in {"identifiers", "withheld"} and profile.distinct <= FEW_VALUES and profile.mean_records >= MANY_RECORDS:
-                return "open", ""
-            return role, "by its name"
-    # A column of such a name and no other word says who.
-    if named and named <= NUMBERED["person"]:
-        return "identifiers", "by its name"
-    return _role_by_values(profile)
+def _judged(role: Role, sure: float, reason: str) -> Judged:
+    return role, sure, reason
 
 
-def _role_by_values(profile: Profile) -> tuple[ProposedRole, str]:
-    if profile.kind == "text" and profile.mean_length > FREE_TEXT:
-        return "identifiers", "looks like free text, which may name people"
-    if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
-        return "identifiers", "nearly every record has a value of its own"
+def _by_values(profile: Profile, named: Named | None) -> Judged | None:
+    """Returns what values tell, whatever the column is called."""
+    telling = [look for look in profile.looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
+    role = named.concept.role if named else None
+    if telling and profile.distinct > FLAG and profile.kind != "timestamp":
+        return _judged("identifier", 0.95, f"its values look like {', '.join(telling)}")
+    if profile.kind == "text" and (TEXT_LOOK in profile.looks or (profile.mean_length > FREE_TEXT and not profile.few)):
+        if role in {"identifier", "key"}:
+            return None
+        return _judged("withheld", 0.9 if role in {None, "withheld"} else 0.75, "free text, which may name people")
+    if BIRTH_LOOK in profile.looks and (role is None or profile.kind == "text") and role not in {"identifier", "key", "quasi_identifier"}:
+        return _judged("quasi_identifier", 0.8, "its values look like dates of birth")
+    if PLACE_LOOK in profile.looks and profile.kind == "text":
+        return _judged("identifier", 0.9, "its values look like points on a map")
+    return None
+
+
+def _by_name(profile: Profile, named: Named | None) -> Judged | None:
+    """Returns what the name tells, as far as values do not speak against it."""
+    if named is None:
+        # A column of such a name and no other word says who.
+        said = set(words(profile.name))
+        return _judged("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] and not profile.few else None
+    concept, role, sure = named.concept.name, named.concept.role, named.confidence
+    called = f"{concept}, by its name"
+    if role in {"identifier", "key"}:
+        return _numbers_or_names(profile, named)
+    if role == "quasi_identifier":
+        return _known_outside(profile, named)
+    found = _judged(role, sure, called)
+    if role == "withheld" and (profile.kind != "text" or profile.few):
+        found = _judged("sensitive", 0.6, f"{called}, of few values")
+    elif role == "sensitive" and profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and profile.mean_length > FREE_TEXT / 2:
+        found = _judged("withheld", 0.75, f"{called}, in words of nearly every record's own")
+    elif role != "insensitive" and profile.kind in {"date", "timestamp"}:
+        found = _judged("quasi_identifier", 0.8, "a date, which others may know")
+    return found
+
+
+def _numbers_or_names(profile: Profile, named: Named) -> Judged:
+    concept, role, sure = named.concept.name, named.concept.role, named.confidence
+    called = f"{concept}, by its name"
     if profile.kind in {"date", "timestamp"}:
-        return "quasi_identifiers", "a date, which others may know"
-    return "open", ""
+        return _judged("quasi_identifier", 0.7, "a date, which others may know")
+    if profile.kind == "boolean" or (profile.distinct <= FLAG and profile.mean_records >= MANY_RECORDS):
+        return _judged("sensitive", 0.6, f"{called}, of so few values that it only says whether there is one")
+    # Of few values a number is that of a ward or a kind, and a name is a name.
+    if concept not in NAMING and profile.few:
+        if concept == "a person's number" and sure >= SURE:
+            return _judged("identifier", 0.65, f"{called}, though of few values")
+        return _judged("sensitive", 0.6, f"{called}, but its values are few and frequent")
+    if profile.kind == "double" and concept not in NAMING and profile.uniqueness < NEARLY_UNIQUE and sure < SURE:
+        return _judged("sensitive", 0.5, "numbers with fractions")
+    return _judged(role, sure, called)
+
+
+def _known_outside(profile: Profile, named: Named) -> Judged:
+    concept, sure = named.concept.name, named.confidence
+    called = f"{concept}, by its name"
+    if profile.distinct <= 1:
+        return _judged("insensitive", 0.8, f"{called}, with one value only")
+    if profile.top >= NEARLY_CONSTANT and sure < SURE:
+        return _judged("sensitive", 0.7, f"{called}, but nearly all records have one value")
+    if profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and not _dated(concept) and profile.values >= MANY_RECORDS:
+        return _judged("identifier", 0.7, f"{called}, and nearly every record has a value of its own")
+    if concept == "body" and "weight" in words(profile.name) and profile.span > WEIGHTS_SPAN:
+        return _judged("weight", 0.8, "a weight that no body has")
+    if profile.kind == "double" and concept in {"sex or gender", "race or ethnicity", "marital status", "religion"} and not profile.few:
+        return _judged("sensitive", 0.5, "numbers with fractions")
+    return _judged("quasi_identifier", sure, called)
+
+
+def _dated(concept: str) -> bool:
+    return concept in {"when something happened", "date of birth", "date of death"}
+
+
+def _by_counts(profile: Profile) -> Judged:
+    if profile.kind in {"date", "timestamp"}:
+        return _judged("quasi_identifier", 0.7, "a date, which others may know")
+    if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
+        if profile.measures:
+            return _judged("sensitive", 0.6, "measures by their shape, though nearly every record has a value of its own")
+        return _judged("identifier", 0.6, "nearly every record has a value of its own")
+    if profile.distinct <= 1:
+        return _judged("insensitive", 0.8, "one value only")
+    if profile.kind == "double":
+        return _judged("sensitive", 0.7, "measures, which nobody outside is likely to know")
+    return _judged("sensitive", 0.5, "nothing tells what it is")
 
 
 def hierarchy_of(profile: Profile) -> tuple[str | None, str]:

@@ -46,12 +46,12 @@ class Grid:
     spell: Spelling
 
 
-def grid_of(values: pa.Array, spec: HierarchySpec) -> Grid:
+def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
     """Puts the values of a domain on the grid of their hierarchy.
 
     Args:
         values: Shape (m,), ascending, without null: finite numbers, dates or timestamps.
-        spec: The hierarchy.
+        spec: The hierarchy; None for a column that has none.
     """
     kind = values.type
     if pt.is_date(kind) or pt.is_timestamp(kind):
@@ -79,7 +79,7 @@ def _ratio(most: int) -> int:
     return ratio
 
 
-def _bins(spec: HierarchySpec, used: int) -> tuple[int, list[int]]:
+def _bins(spec: HierarchySpec | None, used: int) -> tuple[int, list[int]]:
     """Returns origin and widths of a hierarchy's bins in units of the last decimal place in use; none where these are no whole numbers."""
     if not isinstance(spec, WidthsHierarchy) or spec.encode:
         return 0, []

@@ -17,6 +17,7 @@ from core.recount.risk import risk_in, unmasked
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
+from schemas.privacy.publish import ColumnPublication
 from schemas.release.endpoints import RANGED, endpoints_of
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
 from schemas.release.together import Kind
@@ -47,6 +48,7 @@ class Recount:
         lost: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
             one; counted where records of the source are not published.
+        published: By column that is published otherwise than it is, what that lost; empty where the source was not at hand.
         population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
     """
 
@@ -70,6 +72,7 @@ class Recount:
     together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
     lost: Mapping[str, ColumnLoss] = field(default_factory=dict)
     passed: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    published: Mapping[str, ColumnPublication] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -200,6 +203,8 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
     if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.nothing_but_stars):
         faults.append("the manifest does not say truly where ranges end")
+    if recount.published and manifest.published != dict(recount.published):
+        faults.append("the manifest does not say truly what columns lost that are published otherwise than they are")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
     # Against another k other counts were made, which say nothing of the manifest's.

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
 from functools import lru_cache
-from itertools import chain, pairwise
-from typing import Any
+from itertools import accumulate, chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +78,52 @@ def strange_ends(
     axis = _moments(values) if pt.is_date(values.type) or pt.is_timestamp(values.type) else _numbers(values, spec)
     lows, highs = _ends(axis, values, np.asarray(people, np.int64), k)
     return sum(not _allowed(label, axis, lows, highs) for label in labels if label is not None)
+
+
+class StepLines(NamedTuple):
+    """A step of values on the grid, and what stands for its values.
+
+    Attributes:
+        first, after: Position of its first value, and of the one after its last.
+        middle: The value in its middle; of the outermost steps the one beside their line.
+        width: How far apart its lines are, in the unit of the values; 0 of the outermost steps and of moments.
+    """
+
+    first: int
+    after: int
+    middle: Any
+    width: float
+
+
+def step_lines(values: pa.Array, people: Sequence[int], k: int) -> list[StepLines]:
+    """Returns the steps of a column that has no hierarchy; nothing where there is no line with k people on either side.
+
+    Args:
+        values: Shape (m,), ascending, without null: numbers, dates or timestamps.
+        people: Shape (m,), how many people have each, no person twice.
+        k: People.
+    """
+    moments = pt.is_date(values.type) or pt.is_timestamp(values.type)
+    finer = 1_000 if pt.is_timestamp(values.type) and values.type.unit == "ns" else 1
+    axis = _moments(values) if moments else _numbers(values, None)
+    cuts = _cuts(axis.places, [0, *accumulate(map(int, people))], axis.widths, k)
+    if not cuts:
+        return []
+    edges = [0, *(bisect_left(axis.places, cut) for cut in cuts), len(values)]
+    steps = []
+    for number, (first, after) in enumerate(pairwise(edges)):
+        if number == 0:
+            middle, width = axis.last(cuts[0]), 0.0
+        elif number == len(cuts):
+            middle, width = axis.first(cuts[-1]), 0.0
+        else:
+            middle = axis.first((cuts[number - 1] + cuts[number]) // 2)
+            width = 0.0 if moments else float(axis.first(cuts[number])) - float(axis.first(cuts[number - 1]))
+        # Lines of moments are of microseconds at most.
+        if finer > 1:
+            middle = (middle + 1) * finer - 1 if number == 0 else middle * finer
+        steps.append(StepLines(first, after, middle, width))
+    return steps
 
 
 def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
@@ -159,7 +205,7 @@ def _chain(widths: list[int], places: Sequence[int], factor: int) -> list[int]:
     return widths
 
 
-def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
+def _numbers(values: pa.Array, spec: HierarchySpec | None) -> Axis:
     floating, whole_only = pt.is_floating(values.type), pt.is_integer(values.type)
     used = 0 if whole_only else max(chain([0], (-int(number.as_tuple().exponent) for number in _exact(values))))
     origin, widths = Decimal(0), [Decimal(0)]

@@ -1,21 +1,29 @@
 """``skald init``: a first job file, drafted from the source; imports what it needs when it runs."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
 from flows.terminal.screen import NameTable, Screen
 
+if TYPE_CHECKING:
+    from tasks.planning.draft import Drafted
+
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 ROLES = {
-    "identifiers": "identifier: not published",
+    "identifier": "identifier: not published",
+    "key": "number of a record: not published",
     "withheld": "withheld: not published",
-    "quasi_identifiers": "quasi-identifier: coarsened",
+    "quasi_identifier": "quasi-identifier: coarsened",
     "sensitive": "sensitive: published",
+    "insensitive": "insensitive: published",
+    "weight": "weight: published",
 }
 SourceNames = Annotated[
     list[str] | None,
@@ -39,9 +47,11 @@ def init(
     query: Query = None,
     types: Types = None,
     out: Annotated[Path, typer.Option(help="The job file to write; one that exists is not touched.")] = Path("job.yaml"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
     """Drafts a commented job file that runs as it is, to be edited. It holds no values; hierarchies are in files for you alone."""
-    from schemas.errors.base import counted
+    from flows.terminal.runs import progress_bars
     from tasks.planning.draft import draft_job
     from tasks.planning.fronts import DATABASE, Given
 
@@ -50,16 +60,44 @@ def init(
     if types and source and not source[0].startswith(DATABASE):
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}
-    drafted = draft_job(Given(tuple(source or ()), table, query, named), out)
-    shown = NameTable(Column("column", overflow="fold"), "proposed", "because", box=None, header_style="bold")
-    for one in drafted.proposals:
-        open_role = "for you to decide: " + ("coarsened" if one.profile.name in drafted.coarsened else "withheld")
-        shown.add_row(Text(one.profile.name), ROLES.get(one.role, open_role), one.reason)
+    with progress_bars(Console(stderr=True)):
+        drafted = draft_job(Given(tuple(source or ()), table, query, named), out, accept=accept)
+    if as_json:
+        typer.echo(json.dumps(_as_json(drafted, out)))
+    else:
+        _show(drafted, out, accept=accept)
+
+
+def _as_json(drafted: "Drafted", out: Path) -> dict[str, object]:
+    columns = [
+        {"name": one.profile.name, "role": one.role, **({"publish": one.publish} if one.publish else {})}
+        | {"confidence": one.confidence, "because": one.reason}
+        for one in drafted.proposals
+    ]
+    questions = [{"columns": list(one.columns), "question": one.question, "safest": one.safest} for one in drafted.questions]
+    return {"columns": columns, "questions": questions, "job": str(out)}
+
+
+def _show(drafted: "Drafted", out: Path, *, accept: bool) -> None:
+    from schemas.errors.base import counted
+
+    alone = Column("alone", justify="right"), Column("with others", justify="right")
+    shown = NameTable(Column("column", overflow="fold"), "proposed", "because", *alone, box=None, header_style="bold")
+    # Decisions first, then by role.
+    for one in sorted(drafted.proposals, key=lambda one: (one.question is None, list(ROLES).index(one.role))):
+        asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
+        publish = f", {one.publish}" if one.publish else ""
+        away = drafted.exposed.get(one.profile.name)
+        shares = (f"{away.alone:.1%}", f"{away.together:.1%}") if away else ("", "")
+        shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)
+    for number, question in enumerate(drafted.questions, 1):
+        answer = "Accepted" if accept else "Meanwhile, and safest"
+        console.print(Text(f"\n{number}. {question.question} {', '.join(question.columns)}"))
+        console.print(f"   {answer}: {question.safest}, {question.meaning}.")
     if drafted.ladders:
         console.print(f"\n{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
-    undecided = sum(one.role == "open" for one in drafted.proposals)
-    decide = f" Decide on {counted(undecided, 'column')} in it." if undecided else " Read it."
+    decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
     lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
     console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} Then: skald plan {out}, skald run {out}")

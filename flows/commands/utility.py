@@ -65,6 +65,9 @@ def utility_summary(utility: Utility) -> RenderableType:
             f"counts over {width}", f"relative error: median {counts.median:.4f}, mean {counts.mean:.4f} of {counts.queries:,} queries"
         )
     facts.add_row("associations", f"Cramér's V of two columns moved by {utility.association:.4f} in the mean")
+    for name, one in utility.published.items():
+        error = "" if one.error is None else f", mean absolute error {one.error:g}"
+        facts.add_row(f"'{name}'", f"{one.changed:.1%} of its values stand for others too{error}")
     if told := utility.classifier:
         facts.add_row(
             f"'{told.target}' told",

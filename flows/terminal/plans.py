@@ -55,6 +55,8 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row("promises", Text(" · ".join(plan.promises)))
     if plan.pseudonyms:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
+    for name, words in plan.published.items():
+        table.add_row("published", Text(f"{name}: {words}"))
     for name, one in plan.passthrough.items():
         table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
     for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough)):

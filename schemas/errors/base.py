@@ -135,6 +135,19 @@ class SourceError(SkaldError):
         return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
 
     @classmethod
+    def published_elsewhere(cls) -> SourceError:
+        """Columns are published otherwise than they are, and workers of a cluster would not have what was decided of their values."""
+        return cls("Columns with 'publish' are not published from workers of a cluster. Run this job on one machine, or leave publish out.")
+
+    @classmethod
+    def too_many_values(cls, column: str, distinct: int, needed: int) -> SourceError:
+        """A column is published otherwise than it is, and has more different values than the memory holds."""
+        return cls(
+            f"Column '{column}' has {distinct:,} different values, and to publish them as the job says takes {needed / 1e9:,.1f} GB. "
+            "Raise memory, round the column in the source, or publish it exact."
+        )
+
+    @classmethod
     def no_numbers(cls, method: str) -> SourceError:
         """An algorithm needs numerical quasi-identifiers, and there are none."""
         return cls(f"Method '{method}' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'.")

@@ -24,6 +24,11 @@ class FolderError(StorageError):
         return cls(f"The work folder '{folder}' holds {what}, and 'skald clean' empties it. Set 'work' in the job to a folder of its own.")
 
     @classmethod
+    def pointer_is_a_folder(cls, target: str) -> FolderError:
+        """A folder stands where a file will name the newest release."""
+        return cls(f"'CURRENT' in the target '{target}' is a folder, and a run writes a file there. Rename it, or set another target.")
+
+    @classmethod
     def work_in_target(cls, folder: str) -> FolderError:
         """Artefacts hold raw values, and a target is handed on."""
         return cls(

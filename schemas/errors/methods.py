@@ -108,6 +108,14 @@ class FragmentsError(SkaldError):
         )
 
     @classmethod
+    def of_shared_values(cls, method: str) -> FragmentsError:
+        """Who shares a published value is counted over all records that are released, and fragments know nothing of each other."""
+        return cls(
+            f"Method '{method}' has to cut these records in fragments, and columns with publish: shared or microaggregate need all of them "
+            "at once. Raise memory, or use method 'skald'."
+        )
+
+    @classmethod
     def of_one_pool(cls, method: str) -> FragmentsError:
         """Records that are suppressed as outliers are pooled over all fragments, and fragments know nothing of each other."""
         return cls(

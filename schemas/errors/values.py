@@ -51,6 +51,14 @@ class ValuesError(SourceError):
         )
 
     @classmethod
+    def many_alike(cls, count: int, needed: int) -> ValuesError:
+        """So many records are equal that the one file which holds them does not fit the memory."""
+        return cls(
+            f"{counted(count, 'record')} stand in one file of the release, because they are equal, and the job's memory has no room for "
+            f"them. Raise 'memory' to {needed / 1e6:,.0f} MB."
+        )
+
+    @classmethod
     def large_page(cls, column: str, file: str, size: int, most: int) -> ValuesError:
         """A piece of a column that is unpacked at once takes more than memory has room for."""
         return cls(

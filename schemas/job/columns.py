@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 from schemas.errors.base import listed
 from schemas.hierarchies.kinds import Hierarchy
 from schemas.job.person import NONE, Names, Person
+from schemas.privacy.publish import EXACT, Publish, Way, canonical_way
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.reading.model import StrictModel, fault
@@ -43,16 +44,18 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Returns a list of column names, or the word ``rest``.
+    """Returns a list of column names, of which an entry may say more, or the word ``rest``.
 
     Raises:
         PydanticCustomError: neither of the two.
+        ValidationError: an entry is not as it should be.
     """
     if isinstance(value, str) and value == REST:
         return value
     if not isinstance(value, list):
         raise fault("must be a list of column names or the word rest")
-    return column_names(value)
+    published_entries(value)
+    return column_names(_only_names(value))
 
 
 def each_once(value: object) -> object:
@@ -73,20 +76,25 @@ NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "mi
 ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
 ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema(NAMES_SCHEMA)]
 Rest: TypeAlias = Literal["rest"]
-ColumnNamesOrRest = Annotated[
-    list[str] | Rest, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [NAMES_SCHEMA, {"const": REST}]})
-]
 
 
 Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(each_once)]
 """What the texts of a column are read without."""
 
 
-class Spelled(StrictModel):
-    """A sensitive column that is read without what matters to nobody."""
+class Published(StrictModel):
+    """A column that is published, and how."""
 
     name: ColumnName
     """The column."""
+    publish: Publish = EXACT
+    """How: exact, shared (every value is that of at least k people; other numbers go to a grid, other texts to one word), {round: …},
+    {top: …, bottom: …}, or {microaggregate: …}."""
+
+
+class Spelled(Published):
+    """A sensitive column that is read without what matters to nobody."""
+
     normalise: Normalise = Field(default_factory=list)
     """What its texts are read without: case (they are in lower case then), space (around them, and repeated), empty (N/A and the like)."""
 
@@ -110,6 +118,15 @@ class QuasiIdentifier(StrictModel):
         return not self.exact or self.hierarchy.hides
 
 
+def published_entries(value: object) -> list[Published]:
+    """Returns the entries of a list of insensitive columns that are more than a name.
+
+    Raises:
+        ValidationError: one is not as it should be.
+    """
+    return [Published.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
 def spelled(value: object) -> list[Spelled]:
     """Returns the entries of a list of sensitive columns that are more than a name.
 
@@ -125,14 +142,20 @@ def sensitive_names(value: object) -> list[str]:
     Raises:
         PydanticCustomError: not a list, or entries that are neither.
     """
-    if isinstance(value, list):
-        spelled(value)
-        value = [one.get("name") if isinstance(one, Mapping) else one for one in value]
-    return column_names(value)
+    spelled(value)
+    return column_names(_only_names(value))
+
+
+def _only_names(value: object) -> object:
+    return [one.get("name") if isinstance(one, Mapping) else one for one in value] if isinstance(value, list) else value
 
 
 SENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Spelled.model_json_schema()]}}
 SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), WithJsonSchema(SENSITIVE_SCHEMA)]
+INSENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Published.model_json_schema()]}}
+ColumnNamesOrRest = Annotated[
+    list[str] | Rest, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [INSENSITIVE_SCHEMA, {"const": REST}]})
+]
 
 
 class Columns(StrictModel):
@@ -155,14 +178,15 @@ class Columns(StrictModel):
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""
     sensitive: SensitiveNames = Field(default_factory=list)
-    """Columns whose values are to be protected; they are published. An entry with a name may say what it is read without."""
+    """Columns whose values are to be protected; they are published. An entry with a name may say how, and what it is read without."""
     insensitive: ColumnNamesOrRest = Field(default_factory=list)
-    """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
+    """Columns that are published as they are, or as an entry with a name says; or the word rest for all that are not named elsewhere."""
     accept_untreated: bool = False
     """Whether the job accepts that fewer than k share what the insensitive columns together publish; the maximum risk that is claimed is
     then that of the quasi-identifiers alone, and says so."""
     _none: bool = PrivateAttr(default=False)
     _spelled: dict[str, list[str]] = PrivateAttr(default_factory=dict)
+    _ways: dict[str, Way] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -170,7 +194,9 @@ class Columns(StrictModel):
         read = handler(data)
         if isinstance(data, Mapping):
             read._none = data.get("person") == NONE
-            read._spelled = {one.name: list(one.normalise) for one in spelled(data.get("sensitive")) if one.normalise}
+            sensitive, others = spelled(data.get("sensitive")), published_entries(data.get("insensitive"))
+            read._spelled = {one.name: list(one.normalise) for one in sensitive if one.normalise}
+            read._ways = {one.name: one.publish for one in (*sensitive, *others) if one.publish != EXACT}
         return read
 
     @model_validator(mode="after")
@@ -190,7 +216,18 @@ class Columns(StrictModel):
     def canonical(self) -> dict[str, Any]:
         """Returns what determines a release's content; that every record is a person is part of what its report says."""
         spelled = {"normalise": {name: sorted(steps) for name, steps in self._spelled.items()}} if self._spelled else {}
-        return super().canonical() | ({"person": NONE} if self._none else {}) | spelled
+        ways = {"publish": {name: canonical_way(way) for name, way in self._ways.items()}} if self._ways else {}
+        return super().canonical() | ({"person": NONE} if self._none else {}) | spelled | ways
+
+    @property
+    def ways(self) -> dict[str, Way]:
+        """How columns are published, of those that are not published as they are."""
+        return self._ways
+
+    @property
+    def kept_values(self) -> list[str]:
+        """Sensitive columns, and those of which is counted who shares a published value: they are kept with persons for the recount."""
+        return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
     @property
     def normalised(self) -> dict[str, list[str]]:
@@ -235,6 +272,15 @@ def names(columns: object) -> Iterator[str]:
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
         if isinstance(name, str):
             yield name
+
+
+def said_ways(columns: Mapping[str, object]) -> Iterator[str]:
+    """Yields the columns, not yet read, that are published otherwise than they are."""
+    for role in ("sensitive", "insensitive"):
+        listed_ones = columns.get(role)
+        for one in listed_ones if isinstance(listed_ones, list) else []:
+            if isinstance(one, Mapping) and one.get("publish", EXACT) != EXACT and isinstance(one.get("name"), str):
+                yield str(one["name"])
 
 
 def hidden(quasi_identifiers: object) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
+from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, said_ways
 from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
@@ -237,6 +237,10 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
+    if published := [*said_ways(columns)]:
+        faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in published]
+        if job.get("replay") is not None:
+            faults.append("replay: columns with publish are decided anew for each release; leave replay out, or publish")
     if job.get("replay") is not None and not (entry and entry.replays):
         name = _mapping(job.get("method")).get("name")
         faults.append(f"replay: {name} recodes single records, and its classes say nothing of others; leave replay out")

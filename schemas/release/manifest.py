@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
+from schemas.privacy.publish import ColumnPublication
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.files import Document, PublishedFile
 from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
@@ -144,6 +145,7 @@ class Manifest(BaseModel):
         source_name, run_by: What the job calls its source, and who ran it, if the job says so.
         documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
         signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
+        published: By column that is published otherwise than it is, how, and what that lost.
         seal: SHA-256 of the manifest's own file without these digits.
     """
 
@@ -195,6 +197,7 @@ class Manifest(BaseModel):
     remainder: Remainder | None = None
     persons: Persons | None = None
     person_sizes: tuple[Band, ...] = ()
+    published: dict[str, ColumnPublication] = {}
     repeats: dict[str, RepeatedColumn] = {}
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.privacy.publish import ColumnPublication
 from schemas.release.manifest import Persons
 from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
@@ -240,6 +241,7 @@ class Report(_Part):
         increment: What was counted before this run, a sentence each.
         passthrough_together: What untreated columns tell together, as in the manifest.
         together: What columns tell together, a sentence each.
+        published: What columns lost that are published otherwise than they are.
         passthrough: What was found of each column that is published as in the source.
         policy: SHA-256 of the policy that the job was held against, if the run had one.
         limits: What it does not promise; what other releases of the same source tell comes first.
@@ -279,6 +281,7 @@ class Report(_Part):
     passthrough_together: Together | None = None
     together: tuple[str, ...] = ()
     passthrough: dict[str, PassedColumn] = {}
+    published: dict[str, ColumnPublication] = {}
     source_name: str | None = None
     run_by: str | None = None
     created: str | None = None

@@ -23,7 +23,7 @@ from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.passing import clear_passed
 from tasks.store.secret import Secret, secret_of
-from tasks.store.staging import clear_staging
+from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_apart, check_ours, claim, remove_ours
 
@@ -138,6 +138,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         PolicyError: the job stands below the policy, or that cannot be read.
     """
     policy = policy_in_force(job)
+    check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
     with _held(job) as work:

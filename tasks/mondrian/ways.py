@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from core.mondrian.fragments import Group, Tree
 from schemas.errors.base import PrivacyError
+from schemas.errors.methods import FragmentsError
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.chunk_people import count_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
@@ -22,6 +23,7 @@ from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, Sampl
 from tasks.mondrian.kept_fragments import read_losses
 from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
+from tasks.source.bounds.published_columns import shared_columns
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
@@ -66,6 +68,8 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[lis
         SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job, store, table = run.job, run.store, DomainTable.of(run, domain)
+    if shared_columns(job):
+        raise FragmentsError.of_shared_values(job.method.name)
     with run.phase("fragments"):
         made = _fragments(run, source, table)
     with run.phase(job.method.name):

@@ -1,4 +1,4 @@
-"""A first job file for a source: proposals for its columns, tried on a sample of it so that it publishes something; no cell value."""
+"""A first job file for a source: a role for each column, tried on a sample of it so that it publishes something; no cell value."""
 
 from __future__ import annotations
 
@@ -12,47 +12,78 @@ import duckdb
 
 from core.formats.names import numbered_by
 from core.formats.persons import person_candidates, propose_person
-from core.formats.proposals import Proposal, propose
+from core.formats.proposals import COORDINATES, Proposal, propose
 from schemas.errors.base import SourceError, StorageError
-from tasks.planning.draft_text import PERSON, Decided, Undecided, job_text
+from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_ladders import with_ladders
-from tasks.planning.exposure import determines, draw_sample, exposures, is_dominated, values_kept
+from tasks.planning.evidence import columns_that_repeat, with_evidence
+from tasks.planning.exposure import Exposed, determines, draw_sample, exposures, is_dominated, values_kept
 from tasks.planning.fronts import Front, Given, front_of, job_name
 from tasks.planning.profiles import profile
+from tasks.planning.questions import Question, questions_of
 from tasks.planning.trials import best_draft
 from tasks.store.files import USER_UMASK, write_whole
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
 """What is proposed for k, and where there are so few records that classes of that size would tell nothing."""
-
-MOST_OTHERS = 12
-"""Columns together with which it is looked what one gives away."""
+MOST_GUARDED = 3
+"""Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
+GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a laboratory value or measurement", "drug or treatment")
+"""What is guarded first."""
+WELL_KNOWN = (
+    "age",
+    "date of birth",
+    "sex or gender",
+    "a postal code",
+    "a place",
+    "coordinates",
+    "race or ethnicity",
+    "marital status",
+    "education",
+    "occupation or employer",
+    "nationality or origin",
+    "date of death",
+    "when something happened",
+    "household or family",
+    "body",
+    "language",
+    "religion",
+    "a facility or institution",
+)
+"""What others know of somebody, best known first."""
+MOST_GUESSED = 12
+"""Columns that are taken for known where none is surely."""
+ALWAYS, MOST_ALWAYS = 13, 16
+"""How many of these are quasi-identifiers whatever they cost, and how many columns at most."""
 
 
 class Drafted(NamedTuple):
     """A job that was drafted.
 
     Attributes:
-        proposals: What is proposed for each column.
-        coarsened: Undecided columns that are quasi-identifiers in it; the other ones are withheld.
+        proposals: What is proposed for each column, in the order of the source.
+        questions: What the user knows and nothing in the data tells.
         records: How many were looked at.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         ladders: Files of hierarchies that were written.
+        exposed: By column that is published what it gives away.
     """
 
     proposals: tuple[Proposal, ...]
-    coarsened: frozenset[str]
+    questions: tuple[Question, ...]
     records: int
     gcp: float | None
     ladders: tuple[Path, ...]
+    exposed: dict[str, Exposed]
 
 
-def draft_job(given: Given, out: Path) -> Drafted:
+def draft_job(given: Given, out: Path, *, accept: bool = False) -> Drafted:
     """Looks at a source and writes a job file for it.
 
     Args:
         given: What the user names.
         out: The job file; one that exists stays as it is.
+        accept: Whether every question is answered with its safest answer.
 
     Raises:
         SourceError: no files, files of different formats, unreadable ones, or no record.
@@ -65,20 +96,20 @@ def draft_job(given: Given, out: Path) -> Drafted:
         columns, records = profile(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
-        proposals = [propose(column) for column in columns]
+        proposals = [propose(column) for column in with_evidence(front.connection, columns)]
         person = _person(front.connection, proposals)
         if person:
             # Whoever is told by it is not published: by its counts alone, too.
-            proposals = [replace(one, role="identifiers", reason=one.reason or PERSON) if one is person else one for one in proposals]
+            reason = person.reason if person.role == "identifier" else PERSON
+            named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
+            proposals = [named if one is person else one for one in proposals]
+            person = named
+        proposals = _some_known(_together(_without_repeats(front.connection, proposals)))
         proposals, ladders = with_ladders(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
-        decided = Decided(
-            job_name(out), front.source, front.texts, records, sampled, tuple(proposals), person,
-            k=K if sampled >= FEW_RECORDS else FEW_K, kept=_kept(front.connection, proposals),
-        )  # fmt: skip
-        text, coarsened, gcp = _tried(front, decided, out)
+        proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_whole(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return Drafted(tuple(proposals), coarsened, records, gcp, tuple(ladders))
+    return Drafted(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -91,21 +122,87 @@ def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool
     return numbered_by(one.profile.name) == "person" or not is_dominated(connection, one.profile)
 
 
-def _kept(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, int]:
-    names = [one.profile.name for one in proposals if one.role == "sensitive"]
-    return {name: kept for name in names if (kept := values_kept(connection, name)) > 1}
+def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Withholds columns that say what a quasi-identifier says, one value for one value."""
+    repeated = columns_that_repeat(connection, proposals)
+
+    def kept(one: Proposal) -> Proposal:
+        twin = repeated.get(one.profile.name)
+        if twin is None:
+            return one
+        return replace(one, role="withheld", reason=f"repeats '{twin}', value by value", confidence=max(one.confidence, 0.8), question=None)
+
+    return [kept(one) for one in proposals]
 
 
-def _tried(front: Front, decided: Decided, out: Path) -> tuple[str, frozenset[str], float | None]:
-    """Returns the text of the job, which undecided columns are quasi-identifiers in it, and what it would lose."""
-    known = [one.profile.name for one in decided.proposals if one.role == "quasi_identifiers"]
-    open_ones = {one.profile.name: one for one in decided.proposals if one.role == "open"}
-    # Where no column is known to others, any of them may be.
-    others = {name: known or [other for other in open_ones if other != name][:MOST_OTHERS] for name in open_ones}
-    measured = [Undecided(open_ones[name], away) for name, away in exposures(front.connection, others).items()]
-    # What gives most away comes first, for whoever decides.
-    ranked = sorted(measured, key=lambda one: (one.exposed.adds, one.exposed.alone, one.proposal.profile.distinct), reverse=True)
-    able = [one.proposal for one in reversed(ranked) if one.proposal.hierarchy]
-    written = partial(job_text, decided, out, ranked)
-    trial = best_draft(front.connection, len(known), able, written, out.parent)
-    return written(trial.taken, method=trial.method, gcp=trial.gcp), frozenset(one.profile.name for one in trial.taken), trial.gcp
+def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Makes coordinates quasi-identifiers all of them, or none: half of a place is as good as a street."""
+    places = [one for one in proposals if one.concept == COORDINATES]
+    if all(one.role == "quasi_identifier" for one in places) or not any(one.role == "quasi_identifier" for one in places):
+        return list(proposals)
+    return [
+        replace(one, role="identifier", reason="half of a place, of which the other half cannot be coarsened") if one in places else one
+        for one in proposals
+    ]
+
+
+def _some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Takes columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
+    if any(one.role == "quasi_identifier" for one in proposals):
+        return list(proposals)
+    published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
+    able = [one for one in published if one.question] or published
+    some = sorted(able, key=lambda one: one.profile.distinct)[:MOST_GUESSED]
+    return [
+        replace(one, role="quasi_identifier", confidence=min(one.confidence, 0.6), question="outside") if one in some else one
+        for one in proposals
+    ]
+
+
+def _guarded(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, int]:
+    """Returns sensitive columns with how many different values every class can be asked for."""
+    able = [one for one in proposals if one.role == "sensitive" and one.concept in GUARDED and one.profile.kind != "boolean"]
+    found: dict[str, int] = {}
+    for one in sorted(able, key=lambda one: (GUARDED.index(one.concept), -one.confidence)):
+        kept = values_kept(connection, one.profile.name)
+        if kept > 1 and len(found) < MOST_GUARDED:
+            found[one.profile.name] = kept
+    return found
+
+
+def _rank(one: Proposal) -> tuple[bool, int, float]:
+    place = WELL_KNOWN.index(one.concept) if one.concept in WELL_KNOWN else len(WELL_KNOWN)
+    return one.confidence < 0.8, place, one.profile.top
+
+
+def _tried(
+    front: Front, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
+) -> tuple[list[Proposal], str, float | None, dict[str, Exposed], tuple[Question, ...]]:
+    """Returns the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
+    ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
+    surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
+    able = [one for one in ranked if one not in surely]
+    k = K if sampled >= FEW_RECORDS else FEW_K
+
+    def decided(taken: Sequence[Proposal]) -> Decided:
+        mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
+        return Decided(
+            job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k, kept=_guarded(front.connection, mine),
+            accept=accept,
+        )  # fmt: skip
+
+    trial = best_draft(front.connection, len(surely), able, lambda taken, method: job_text(decided(taken), out, method=method), out.parent)
+    final = decided(trial.taken)
+    known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
+    published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
+    others = {name: [other for other in known if other != name] for name in published}
+    exposed = exposures(front.connection, others)
+    questions = questions_of(final.proposals)
+    written = partial(job_text, final, out, exposed=exposed, questions=questions)
+    return list(final.proposals), written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions
+
+
+def _moved(one: Proposal) -> Proposal:
+    """Returns a column that others may know, where coarsening it too would cost the others too much."""
+    reason = f"{one.reason}; as one more quasi-identifier it would cost the others too much"
+    return replace(one, role="sensitive", reason=reason, confidence=min(one.confidence, 0.6), question="outside")

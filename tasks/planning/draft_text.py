@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.formats.proposals import Proposal, ProposedRole
+from core.formats.concepts import Role
+from core.formats.proposals import Proposal
 from schemas.errors.base import counted
 from tasks.planning.exposure import Exposed
 from tasks.planning.profiles import MOST_RECORDS
+from tasks.planning.questions import Question
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 # YAML 1.1, which other tools read, has these for truth values and nulls.
@@ -23,26 +25,15 @@ QUASI_IDENTIFIERS = (
     "  # of value;group;*; 'skald hierarchy draft' writes a first one) and say {csv: FILE.csv}, or write them out:",
     "  # {tree: {group: [value, value]}}.",
 )
-COARSENED = (
-    "    # DECIDE: nothing tells what these are. They are coarsened meanwhile, which is safe whatever they are; those first that give",
-    "    # most away. What nobody outside can know may move to insensitive, what is nobody's business to withheld.",
+SENSITIVE = (
+    "  # What nobody may learn about one person: published so that every value is that of at least k people (shared): rare numbers",
+    "  # and moments go to a grid, rare texts to 'other'. What privacy.l names is guarded in every class too.",
 )
-WITHHELD = (
-    "    # DECIDE: nothing tells what these are, and coarsened they would cost the others too much. They are withheld meanwhile; those",
-    "    # first that give most away. Move one to quasi_identifiers with the hierarchy beside it, or to another role: to identifiers what",
-    "    # may say whose a record is.",
-)
-
-
-class Undecided(NamedTuple):
-    """A column for the user to decide on, and what it gives away."""
-
-    proposal: Proposal
-    exposed: Exposed
+INSENSITIVE = "  # Of processing, and weights: published in the same way, and never guarded."
 
 
 class Decided(NamedTuple):
-    """What a draft says whatever becomes of undecided columns.
+    """What a draft says.
 
     Attributes:
         name: Of the job.
@@ -53,6 +44,7 @@ class Decided(NamedTuple):
         person: The column that says whose a record is, if any does.
         k: The least number that share a combination.
         kept: Sensitive columns, with how many different values every class can be asked for.
+        accept: Whether questions are answered.
     """
 
     name: str
@@ -64,33 +56,34 @@ class Decided(NamedTuple):
     person: Proposal | None
     k: int
     kept: Mapping[str, int]
+    accept: bool = False
 
 
 def job_text(
     decided: Decided,
     out: Path,
-    ranked: Sequence[Undecided],
-    taken: Sequence[Proposal],
     *,
-    method: str = "method: {name: skald}",
-    gcp: float | None = None,
+    method: str,
+    figures: Mapping[str, float] | None = None,
+    exposed: Mapping[str, Exposed] | None = None,
+    questions: Sequence[Question] = (),
 ) -> str:
     """Returns the text of a job file.
 
     Args:
-        decided: What it says in any case.
+        decided: What it says.
         out: The file.
-        ranked: Undecided columns, those first that give most away.
-        taken: Which of them are quasi-identifiers; the others are withheld.
         method: The line that says by which method.
-        gcp: What that loses on a sample, if that is known.
+        figures: What each method that was tried loses on a sample.
+        exposed: By column that is published what it gives away.
+        questions: What the user is asked.
     """
-    coarsened, withheld = ([one for one in ranked if (one.proposal in taken) is held] for held in (True, False))
     looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
+    away = exposed or {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
-        f"# {_runs(decided, taken)} Read every line all the same: a proposal is a guess from names and counts.",
-        f"# {_to_do(out, ranked)}",
+        f"# {_runs(decided)} Read every line all the same: a proposal is a guess from names, values and counts.",
+        *_asked(decided, out, questions),
         "",
         "version: 1",
         f"name: {yaml_name(decided.name)}",
@@ -98,37 +91,44 @@ def job_text(
         "",
         "columns:",
         *_person(decided.person),
-        "  # Say who somebody is, or may do so: never published.",
-        *_listed("identifiers", decided.proposals),
-        *_kept_back(decided.proposals, withheld),
+        "  # Say who somebody is, or may do so, and numbers of records: never published.",
+        *_listed("identifiers", ("identifier", "key"), decided, away),
+        "",
+        "  # Not published either, and nobody's name.",
+        *_listed("withheld", ("withheld",), decided, away),
         "",
         *QUASI_IDENTIFIERS,
-        "  quasi_identifiers:",
-        *(f"    - {_qid(one)}{_why(one)}" for one in decided.proposals if one.role == "quasi_identifiers"),
-        *([*COARSENED, *(f"    - {_qid(one.proposal)}  # {_away(one)}" for one in coarsened)] if coarsened else []),
+        *_listed("quasi_identifiers", ("quasi_identifier",), decided, away),
         "",
-        "  # What nobody may learn about one person: published, and guarded by privacy.l.",
-        *_listed("sensitive", decided.proposals),
+        *SENSITIVE,
+        *_listed("sensitive", ("sensitive",), decided, away),
         "",
-        "  # Published as in the source, and in no risk: only what nobody outside can know. Nothing is proposed here.",
-        "  insensitive: []",
+        INSENSITIVE,
+        *_listed("insensitive", ("insensitive", "weight"), decided, away),
         "",
-        *_rest(decided, method, gcp),
+        *_rest(decided, method, figures or {}),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _runs(decided: Decided, taken: Sequence[Proposal]) -> str:
-    if taken or any(one.role == "quasi_identifiers" for one in decided.proposals):
+def _runs(decided: Decided) -> str:
+    if any(one.role == "quasi_identifier" for one in decided.proposals):
         return "It runs as it is."
     return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
 
 
-def _to_do(out: Path, undecided: Sequence[Undecided]) -> str:
-    open_ones = f"Decide on {counted(len(undecided), 'column')} marked DECIDE. " if undecided else ""
+def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[str]:
+    """Returns the decisions, which come first: each with the answer that the draft has meanwhile."""
     # A line end in the name would end the comment, and what follows it would be YAML.
     name = " ".join(out.name.split())
-    return f"{open_ones}What it would cost: skald plan {name}. Then: skald run {name}"
+    lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
+    if not questions:
+        return lines
+    lines += ["#", "# ACCEPTED, the safest answers:" if decided.accept else "# DECIDE; meanwhile each has its safest answer:"]
+    for number, one in enumerate(questions, 1):
+        names = ", ".join(map(yaml_name, one.columns))
+        lines.append(f"# {number}. {one.question} Safest: {one.safest}, {one.meaning}. {names}")
+    return lines
 
 
 def _source(decided: Decided) -> str:
@@ -142,26 +142,22 @@ def _source(decided: Decided) -> str:
     return "\n".join(lines)
 
 
-def _kept_back(proposals: Sequence[Proposal], undecided: Sequence[Undecided]) -> list[str]:
-    """Returns the role of columns that are not published and name nobody, where there are any."""
-    if not undecided and all(one.role != "withheld" for one in proposals):
-        return []
-    listed = _listed("withheld", proposals, more=bool(undecided))
-    return ["", "  # Not published either, and nobody's name.", *listed, *([*WITHHELD, *map(_withheld, undecided)] if undecided else [])]
+def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[str, Exposed]) -> list[str]:
+    mine = [one for one in decided.proposals if one.role in roles]
+    if not mine:
+        return [f"  {key}: []"]
+    return [f"  {key}:", *(f"    - {_entry(one, decided)}  # {_why(one, exposed, decided)}" for one in mine)]
 
 
-def _listed(role: ProposedRole, proposals: Sequence[Proposal], *, more: bool = False) -> list[str]:
-    mine = [proposal for proposal in proposals if proposal.role == role]
-    if not mine and not more:
-        return [f"  {role}: []"]
-    return [f"  {role}:", *(f"    - {_entry(role, proposal)}{_why(proposal)}" for proposal in mine)]
-
-
-def _entry(role: ProposedRole, proposal: Proposal) -> str:
+def _entry(proposal: Proposal, decided: Decided) -> str:
     name = yaml_name(proposal.profile.name)
+    if proposal.role == "quasi_identifier":
+        return f"{{name: {name}, hierarchy: {proposal.hierarchy}}}"
+    if proposal.publish is None:
+        return name
     # Spellings of one value would be several to l.
-    spelled = role == "sensitive" and proposal.profile.kind == "text"
-    return f"{{name: {name}, normalise: [case, space, empty]}}" if spelled else name
+    spelled = proposal.profile.name in decided.kept and proposal.profile.kind == "text"
+    return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
 
 
 def _person(person: Proposal | None) -> list[str]:
@@ -176,54 +172,50 @@ def _person(person: Proposal | None) -> list[str]:
     ]
 
 
-def _qid(proposal: Proposal) -> str:
-    return f"{{name: {yaml_name(proposal.profile.name)}, hierarchy: {proposal.hierarchy}}}"
+def _why(one: Proposal, exposed: Mapping[str, Exposed], decided: Decided) -> str:
+    """Returns why a column has its role and what it gives away, in words: counts and shares, no value."""
+    asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
+    parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
+    if away := exposed.get(one.profile.name):
+        parts.append(exposed_words(away, "people" if decided.person else "records"))
+    # A line end in another column's name would end the comment, and what follows it would be YAML.
+    return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
-def _why(proposal: Proposal) -> str:
-    why = "; ".join(part for part in (proposal.reason, proposal.hint if proposal.role == "quasi_identifiers" else "") if part)
-    return f"  # {why}" if why else ""
+def exposed_words(away: Exposed, unit: str) -> str:
+    """Returns how many stand alone by a column, and with those that others know."""
+    figures = f"alone by it {away.alone:.1%} of the {unit}"
+    if away.without or away.together > away.alone:
+        figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
+    return figures
 
 
-def _withheld(one: Undecided) -> str:
-    beside = f"; {{hierarchy: {one.proposal.hierarchy}}}" if one.proposal.hierarchy else ""
-    return f"    - {yaml_name(one.proposal.profile.name)}  # {_away(one)}{beside}"
-
-
-def _away(one: Undecided) -> str:
-    """Returns what a column gives away, in words: counts and shares, no value."""
-    figures = f"about {counted(one.proposal.profile.distinct, 'different value')}; alone by it {one.exposed.alone:.1%} of the records"
-    if one.exposed.without or one.exposed.together > one.exposed.alone:
-        figures += f", with the others {one.exposed.together:.1%}, by those {one.exposed.without:.1%}"
-    return f"{figures}; {one.proposal.hint}" if one.proposal.hint else figures
-
-
-def _rest(decided: Decided, method: str, gcp: float | None) -> list[str]:
+def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[str]:
     unit, risk = "person" if decided.person else "record", 1 / decided.k
     models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""
-    lost = f"  # GCP {gcp:.2f} of a sample, by k alone: 0 loses nothing, 1 everything" if gcp is not None else ""
     return [
         f"# Every published combination is shared by at least k {unit}s, so that the risk of each is at most {risk:.2f}{least}.",
         f"privacy: {{k: {decided.k}, l: {{{models}}}}}" if models else f"privacy: {{k: {decided.k}}}",
-        *_unkept(decided),
         "",
         "# The share of records that may be left out (drop), or published with * in every quasi-identifier (mask) or in as few as",
         "# make them safe (cell).",
         "suppression: {limit: 0.01, treatment: drop}",
         "",
-        f"{method}{lost}",
+        *_compared(figures),
+        method,
         "memory: 1GB",
         f"target: {yaml_name('releases/' + decided.name)}",
     ]
 
 
-def _unkept(decided: Decided) -> list[str]:
-    names = [one.profile.name for one in decided.proposals if one.role == "sensitive" and one.profile.name not in decided.kept]
-    return [
-        f"# {yaml_name(name)}: one value has nearly all records, or there is only one, so that l would be paid for dearly."
-        for name in names
-    ]
+def _compared(figures: Mapping[str, float]) -> list[str]:
+    """Returns what each way loses that was tried."""
+    if not figures:
+        return ["# No method could be tried on a sample."]
+    # The way without its key: it is no line of the job.
+    ways = "; ".join(f"{way.removeprefix('method: ')} {lost:.3f}" for way, lost in figures.items())
+    return [f"# GCP of a sample as published, by k alone (0 loses nothing, 1 everything): {ways}."]
 
 
 def _yaml(value: Any) -> str:

@@ -41,7 +41,7 @@ def with_ladders(front: Front, proposals: Sequence[Proposal], out: Path) -> tupl
     beside = list(_beside(front.files, out.parent))
     found, written = [], []
     for one in proposals:
-        if one.role not in {"quasi_identifiers", "open"} or one.hierarchy is None:
+        if one.role != "quasi_identifier" or one.hierarchy is None:
             found.append(one)
             continue
         used = _used(front, one, beside, out.parent)

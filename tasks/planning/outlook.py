@@ -79,7 +79,7 @@ class Outlook(BaseModel):
     ways: tuple[Expected, ...]
 
 
-def ways_of(job: Job) -> tuple[Way, ...]:
+def outlook_ways(job: Job) -> tuple[Way, ...]:
     """Returns which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
     method = job.method
     own: tuple[Way, ...] = ()
@@ -115,7 +115,7 @@ def outlook_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store
     drawn = _drawn(coding, parts, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
     if not all(sample.records >= job.privacy.k for sample in drawn):
         return None
-    ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in ways_of(job))
+    ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in outlook_ways(job))
     return Outlook(records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways)
 
 

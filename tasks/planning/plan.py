@@ -15,6 +15,7 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
+from schemas.privacy.publish import way_words
 from schemas.release.manifest import Manifest, pseudonym_words
 from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
@@ -95,6 +96,7 @@ class Plan(BaseModel):
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
+        published: How columns would be published that are no quasi-identifiers and not published as they are, in words.
         passthrough: What was found of each column that would be published as it is.
         outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
         warnings: What the job's settings give away, in sentences.
@@ -130,6 +132,7 @@ class Plan(BaseModel):
     promises: tuple[str, ...]
     pseudonyms: dict[str, str]
     suppression: str
+    published: dict[str, str] = {}
     passthrough: dict[str, PassedColumn] = {}
     outlook: Outlook | None = None
     warnings: tuple[str, ...] = ()
@@ -218,6 +221,7 @@ def _in_words(job: Job) -> dict[str, Any]:
         "source": FORMATS[job.source.format].words,
         "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
         "pseudonyms": pseudonym_words(job),
+        "published": {name: way_words(way, job.privacy.k) for name, way in job.columns.ways.items()},
         "warnings": (TRIED_NEXT,) if job.tries_next else (),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }

@@ -122,12 +122,12 @@ def read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict
     return kinds
 
 
-FIGURES = 8
+FIGURES = 10
 CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
 def profile_sql(kinds: Mapping[str, Kind]) -> str:
-    """Returns the statement that counts all columns in one scan: the records, then eight figures per column, in the order of `Profile`."""
+    """Returns the statement that counts all columns in one scan: the records, then ten figures per column, in the order of `Profile`."""
     return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
 
 
@@ -136,13 +136,15 @@ def _figures(column: str, kind: Kind) -> str:
     # Exact counts would hold every distinct value of every column in memory, and a proposal needs none.
     distinct = f"approx_count_distinct({column})" if kind != "other" else "0"
     # As doubles, because the difference of two BIGINTs may overflow; and without the ends, where one outlier would decide over all bins.
-    ends = f"quantile_disc({column}::DOUBLE, [0.01, 0.99])"
-    span = f"coalesce(nullif({ends}[2] - {ends}[1], 0), max({column}::DOUBLE) - min({column}::DOUBLE), 0)" if numeric else "0"
+    ends = f"quantile_disc({column}::DOUBLE, [0.01, 0.25, 0.75, 0.99])"
+    span = f"coalesce(nullif({ends}[4] - {ends}[1], 0), max({column}::DOUBLE) - min({column}::DOUBLE), 0)" if numeric else "0"
+    even = f"coalesce(({ends}[3] - {ends}[2]) / nullif({ends}[4] - {ends}[1], 0), 0)" if numeric else "0"
+    negative = f"coalesce(min({column}::DOUBLE) < 0, false)" if numeric else "false"
     if kind != "text":
-        return f"count({column}), {distinct}, 0, 0, 0, {span}, false, false"
+        return f"count({column}), {distinct}, 0, 0, 0, {span}, false, false, {even}, {negative}"
     length = f"length({column})"
     return (
         f"count({column}), {distinct}, coalesce(min({length}), 0), coalesce(max({length}), 0), coalesce(avg({length}), 0), 0, "
         f"coalesce(bool_and(regexp_full_match({column}, '[0-9]+')), false), "
-        f"coalesce(bool_and(regexp_full_match({column}, '{CODE}')) AND avg(regexp_matches({column}, '[0-9]')::INT) >= 0.8, false)"
+        f"coalesce(bool_and(regexp_full_match({column}, '{CODE}')) AND avg(regexp_matches({column}, '[0-9]')::INT) >= 0.8, false), 0, false"
     )

@@ -12,98 +12,140 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from core.columns.coding import Coder
 from core.formats.proposals import Kind, Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
+from core.order.records import marks
 from schemas.errors.base import SkaldError
-from schemas.job.job import load_job
+from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.planning.column_values import counted_values, typed
 from tasks.planning.outlook import WRITE, Way, expected_gcp
+from tasks.records.coding import Records
+from tasks.records.recodings import recoded
 
 GOOD = 0.4
-"""GCP up to which columns that nobody has decided on are taken as quasi-identifiers."""
-MOST_QIDS = 12
-NEARLY = 1.1
-"""How much more one level for each whole column may lose than cuts, before these are proposed: a reader understands it at once."""
+"""GCP up to which columns that are less well known are taken as quasi-identifiers."""
+MOST_QIDS = 30
+NEARLY = 1.02
+"""How much more one level for each whole column may lose than another way, before that is proposed: a reader understands it at once."""
+KMEMBER = "method: {name: kmember}"
 TRIED: tuple[Way, ...] = ("least GCP", "mondrian, score: ncp")
+MOST_CLUSTERED, MOST_LEVELS = 200_000, 12
+"""Records up to which clustering is affordable, and quasi-identifiers up to which one level for each is looked for."""
 
 
 class Trial(NamedTuple):
     """What came of a draft.
 
     Attributes:
-        taken: Undecided columns that are quasi-identifiers in it.
+        taken: Columns that are less well known and quasi-identifiers in it.
         method: The line of the job that asks for the way that lost least.
         gcp: What that lost on the sample; None where nothing could be tried.
+        figures: What each way lost, by the line that asks for it.
     """
 
     taken: tuple[Proposal, ...]
     method: str
     gcp: float | None
+    figures: dict[str, float]
 
 
 def best_draft(
     connection: duckdb.DuckDBPyConnection,
     known: int,
-    open_ones: Sequence[Proposal],
-    text: Callable[[Sequence[Proposal]], str],
+    able: Sequence[Proposal],
+    text: Callable[[Sequence[Proposal], str], str],
     folder: Path,
 ) -> Trial:
-    """Returns the draft with most of the undecided columns that still publishes something.
+    """Returns the draft with most of the less well known columns as quasi-identifiers that still publishes something.
 
     Args:
-        connection: Has the table ``sample``.
+        connection: Has the table ``sample`` and the view ``source``.
         known: How many quasi-identifiers there are without them.
-        open_ones: Undecided columns with a hierarchy, what gives least away first.
-        text: Returns the job with some of them as quasi-identifiers.
+        able: Such columns, the best known first.
+        text: Returns the job with some of them as quasi-identifiers, and a method.
         folder: To which the job's paths are relative.
     """
-    able = list(open_ones[: max(MOST_QIDS - known, 0)])
+    taken = list(able[: max(MOST_QIDS - known, 0)])
     tried: list[Trial] = []
-    while able or known:
-        lost = _lost(connection, text(able), folder)
-        tried.append(_chosen(tuple(able), lost))
-        if not able or (lost and min(lost.values()) <= GOOD) or (len(able) == 1 and not known):
+    while taken or known:
+        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), folder, known + len(taken))
+        tried.append(_chosen(tuple(taken), figures))
+        if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not known):
             break
-        able = able[: len(able) - max(len(able) // 4, 1)]
+        taken = taken[: len(taken) - max(len(taken) // 3, 1)]
     measured = [one for one in tried if one.gcp is not None]
     if not measured:
-        return Trial(tuple(open_ones[: max(MOST_QIDS - known, 0)]), WRITE["least GCP"], None)
+        return Trial(tuple(able[: max(MOST_QIDS - known, 0)]), WRITE[TRIED[1]], None, {})
     good = [one for one in measured if one.gcp is not None and one.gcp <= GOOD]
-    return good[0] if good else min(measured, key=lambda one: one.gcp or 0.0)
+    found = good[0] if good else min(measured, key=lambda one: one.gcp or 0.0)
+    [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
+    if int(records) > MOST_CLUSTERED:
+        return found
+    clustered = _clustered(connection, text(found.taken, KMEMBER), folder)
+    return found if clustered is None else _chosen(found.taken, {**found.figures, KMEMBER: clustered})
 
 
-def _chosen(taken: tuple[Proposal, ...], lost: dict[Way, float]) -> Trial:
-    if not lost:
-        return Trial(taken, WRITE["least GCP"], None)
-    least = min(lost.values())
-    way = next(way for way in TRIED if lost[way] <= NEARLY * least)
-    return Trial(taken, WRITE[way], lost[way])
+def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> Trial:
+    if not figures:
+        return Trial(taken, WRITE[TRIED[1]], None, {})
+    least = min(figures.values())
+    method = next(way for way, lost in figures.items() if lost <= NEARLY * least)
+    return Trial(taken, method, figures[method], figures)
 
 
-def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> dict[Way, float]:
+class _Sample(NamedTuple):
+    """The sample as a run would see it."""
+
+    job: Job
+    coding: Coding
+    columns: list[pa.Array]
+
+
+def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _Sample:
+    job = load_job(GivenJob(text, folder))
+    qids = job.columns.quasi_identifiers
+    kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
+    named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
+    # Where persons are named the sample has one record of each, so that records are persons.
+    counted = (counted_values(connection, "sample", *one) for one in named)
+    domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
+    hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
+    guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
+    coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
+    columns = connection.sql(f"SELECT {', '.join(typed(*one) for one in named)} FROM sample").to_arrow_table()
+    return _Sample(job, coding, [column.combine_chunks() for column in columns.columns])
+
+
+def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: int) -> dict[str, float]:
     """Returns GCP of each way on the sample; nothing where the draft cannot be read, or does not fit the values."""
     try:
-        job = load_job(GivenJob(text, folder))
-        qids = job.columns.quasi_identifiers
-        kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
-        named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
-        # Where persons are named the sample has one record of each, so that records are persons.
-        counted = (counted_values(connection, "sample", *one) for one in named)
-        domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
-        hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
-        guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
-        coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
-        columns = connection.sql(f"SELECT {', '.join(typed(*one) for one in named)} FROM sample").to_arrow_table()
-        sample = _cells(coding, [column.combine_chunks() for column in columns.columns])
+        job, coding, columns = _sample(connection, text, folder)
+        sample = _cells(coding, columns)
         if sample.records < job.privacy.k:
             return {}
-        return {way: expected_gcp(job, coding, way, sample) for way in TRIED}
+        ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
+        return {WRITE[way]: expected_gcp(job, coding, way, sample) for way in ways}
     except (SkaldError, duckdb.Error):
         # A draft is a draft: its run will say in a sentence what is wrong with it.
         return {}
+
+
+def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> float | None:
+    """Returns GCP of k-member clustering on the sample, by k alone; None where it cannot be tried."""
+    try:
+        job, coding, columns = _sample(connection, text, folder)
+        codes = [Coder(domain).code(column) for domain, column in zip(coding.domains, columns, strict=True)]
+        if not codes or len(codes[0]) < job.privacy.k:
+            return None
+        plain = replace(coding, sensitive=())
+        records = Records.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
+        return float(recoded(job, plain, records)[0].loss["gcp"])
+    except (SkaldError, duckdb.Error):
+        return None
 
 
 def _cells(coding: Coding, columns: Sequence[pa.Array]) -> Histogram:

@@ -195,6 +195,7 @@ def _manifest(
         persons=_persons(job, source.withheld, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
+        published=dict(recount.published),
         one_value=_one_value(recount),
         population=_population(recount),
         passthrough_together=_together(job, recount, "insensitive"),

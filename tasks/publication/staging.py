@@ -30,7 +30,7 @@ from tasks.report.terms import terms_of
 from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
-from tasks.store.staging import clear_staging, staging_prefix
+from tasks.store.staging import CURRENT, clear_staging, staging_prefix
 from tasks.verification.stated import stated_faults
 
 if TYPE_CHECKING:
@@ -218,4 +218,4 @@ def point_current(job: Job, release: str) -> None:
         flush(part)
         return written
 
-    write_whole(job.target_path / "CURRENT", write, 0o666 & ~USER_UMASK, staging_prefix(job))
+    write_whole(job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(job))

@@ -54,7 +54,7 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
 def values_known(job: Job, files: PeopleFiles) -> list[str]:
     """Returns of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
     kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
-    return job.privacy.with_others(job.columns.sensitive)[:kept]
+    return job.privacy.with_others(job.columns.kept_values)[:kept]
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
@@ -155,4 +155,4 @@ def whole_of_people(job: Job, column: str, original: Original | None) -> str:
 
 
 def _value(job: Job, column: str) -> str:
-    return f"value_{job.privacy.with_others(job.columns.sensitive).index(column)}"
+    return f"value_{job.privacy.with_others(job.columns.kept_values).index(column)}"

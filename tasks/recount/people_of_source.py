@@ -19,6 +19,7 @@ from core.recount.people_of_source import classes_sql, given_sql, lacking_sql, o
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_qids
+from tasks.recount.labels.published import published_source
 from tasks.recount.original import Original
 from tasks.recount.people import PeopleFiles
 from tasks.recount.published_labels import Labels, expect_labels, qid_labels
@@ -71,7 +72,9 @@ def people_of_source(
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)
     with connect(job, folder / "spill", last=True) as connection:
-        sides = sides_of(job, RowsHere(connection, relation_of(connection, files, layout), original.relation), original)
+        release = relation_of(connection, files, layout)
+        original = published_source(connection, job, original, release).original
+        sides = sides_of(job, RowsHere(connection, release, original.relation), original)
         if sides.lacking(job):
             return PeopleOfSource(because="columns of the source are missing")
         expect_labels(job, sides)
@@ -98,7 +101,7 @@ def _counted(job: Job, sides: Sides, labels: Sequence[Labels], original: Origina
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
-    values = [quote(name) for name in job.privacy.with_others(job.columns.sensitive)]
+    values = [quote(name) for name in job.privacy.with_others(job.columns.kept_values)]
     connection.execute(given_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
     [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):

@@ -21,6 +21,7 @@ from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
 from tasks.recount.columns import are_wide, column_faults_of, read_faults
 from tasks.recount.judgement import Beside, judged
+from tasks.recount.labels.published import few_people_faults, published_source
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
@@ -82,6 +83,8 @@ def recount(
         source = read_once(connection, files, layout)
         if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
             raise VerificationError(what, faults)
+        published = published_source(connection, job, original, source) if original and not unproved else None
+        original = published.original if published else original
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
@@ -101,6 +104,8 @@ def recount(
         of_people = count_together_of_people(job, connection, people)
         beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
         found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted, untreated=untreated)
+        found = replace(found, published=published.figures if published else {})
+        faults += few_people_faults(connection, job, source, people)
     if faults:
         raise VerificationError(what, faults)
     return found

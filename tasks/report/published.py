@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from schemas.privacy.publish import way_words
 from schemas.release.manifest import Manifest
 from schemas.release.report import PublishedColumn
 from schemas.release.terms import Terms
@@ -32,7 +33,7 @@ def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedCol
         PublishedColumn(
             name=name,
             role="sensitive" if name in terms.sensitive else "insensitive",
-            published=AS_IT_IS,
+            published=_otherwise(manifest, name),
             distinct=_distinct(manifest, name),
         )
         for name in (*terms.sensitive, *rest)
@@ -45,6 +46,11 @@ def _published(words: str, name: str, columns: tuple[str, ...]) -> str:
     if len(columns) == 1:
         return words
     return f"{words}: {'lower' if name == columns[0] else 'upper'} bound"
+
+
+def _otherwise(manifest: Manifest, name: str) -> str:
+    found = manifest.published.get(name)
+    return AS_IT_IS if found is None else way_words(found.publish, int(manifest.privacy["k"]))
 
 
 def _distinct(manifest: Manifest, name: str) -> int | None:

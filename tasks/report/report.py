@@ -83,6 +83,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         increment=increment_sentences(manifest),
         policy=manifest.policy,
         passthrough=manifest.passthrough,
+        published=manifest.published,
         passthrough_together=manifest.passthrough_together,
         together=together_sentences(manifest),
         source_name=manifest.source_name,

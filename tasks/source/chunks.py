@@ -45,6 +45,7 @@ class SourceFile(BaseModel):
         drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
         long: By column of which values are long, how many bytes one may take.
         normalise: By column what its texts are read without.
+        publish: By column that is published otherwise than it is, where it stands what is published of its values, and the digest of that.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -62,6 +63,7 @@ class SourceFile(BaseModel):
     drift: pa.Schema | None = None
     long: dict[str, int] = {}
     normalise: dict[str, list[str]] = {}
+    publish: dict[str, tuple[str, str]] = {}
 
     @property
     def rows(self) -> int:
@@ -90,7 +92,16 @@ class Piece(BaseModel):
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
         without = [f"{name} without {', '.join(sorted(steps))}" for name, steps in self.file.normalise.items()]
-        return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift), *without
+        published = [f"{name} published {digest}" for name, (_, digest) in self.file.publish.items()]
+        return (
+            self.file.digest,
+            self.first,
+            self.rows,
+            *converted,
+            *(f"{field.name}: {field.type}" for field in drift),
+            *without,
+            *published,
+        )
 
 
 class Chunk(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working
 from core.columns.normalising import normalised
+from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
 from tasks.source.bounds.int96 import UNIT
@@ -104,6 +105,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
     named = {name for name, *_ in piece.file.partition}
     held = [name for name in columns if name not in named]
     coded = [name for name in piece.file.texts if name in held and name not in plain]
+    published = {name: read_published_values(Path(path)) for name, (path, _) in piece.file.publish.items() if name in columns}
     try:
         # Of an object, columns that stand side by side are asked for together; of a file here, no more is held than is worked on.
         local = piece.file.path is not None
@@ -120,7 +122,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
                 left -= rows.num_rows
                 sound = bad.look_at(rows, [] if as_written else held)
                 if rows.num_rows and sound:
-                    yield _with_partition(rows, piece, columns, plain)
+                    yield _with_partition(rows, piece, columns, plain, published)
                 if not left:
                     break
     except (pa.ArrowException, OSError):
@@ -131,12 +133,15 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         raise SourceError.changed(piece.file.name)
 
 
-def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str]) -> pa.RecordBatch:
+def _with_partition(
+    rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str], published: Mapping[str, PublishedValues]
+) -> pa.RecordBatch:
     """Returns the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
     read = [normalised(column, without[name]) if name in without else column for name, column in zip(columns, read, strict=True)]
+    read = [published[name].apply(column) if name in published else column for name, column in zip(columns, read, strict=True)]
     arrays = [_text_as(column, plain=name in plain) for name, column in zip(columns, read, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 

@@ -21,9 +21,11 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
+from tasks.engine.steps import workers_elsewhere
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.bounds.looks import Looked, kept_unpacked
 from tasks.source.bounds.person_records import Bounded, bound_records
+from tasks.source.bounds.published_columns import publish_columns
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
@@ -83,13 +85,15 @@ def read_source(run: Run) -> Source:
     left = Bounded(files, 0, 0)
     if job.columns.most_records is not None:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
-    files = left.files
+    if job.columns.ways and workers_elsewhere():
+        raise SourceError.published_elsewhere()
+    files, read_as = publish_columns(job, left.files, columns, store)
     return Source(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
         payload=(*payload, *treated),
-        columns=columns,
-        published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
+        columns=read_as,
+        published=(*(plain_type(read_as.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
         evolved=told(columns, schemas),
         withheld=(left.records, left.persons),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shutil
 
+from schemas.errors.folders import FolderError
 from schemas.job.job import Job
 from tasks.store.keys import fingerprint_of
+
+CURRENT = "CURRENT"
+"""The file of a target that names its newest release."""
 
 
 def clear_staging(job: Job) -> None:
@@ -15,6 +19,16 @@ def clear_staging(job: Job) -> None:
         if left.is_symlink() or left.is_file():
             left.unlink(missing_ok=True)
         shutil.rmtree(left, ignore_errors=True)
+
+
+def check_pointer(job: Job) -> None:
+    """Refuses a target in which a folder stands where the pointer to the newest release goes, before any work is done.
+
+    Raises:
+        FolderError: it does.
+    """
+    if job.target_address is None and (pointer := job.target_path / CURRENT).is_dir() and not pointer.is_symlink():
+        raise FolderError.pointer_is_a_folder(str(job.target_path))
 
 
 def staging_prefix(job: Job) -> str:

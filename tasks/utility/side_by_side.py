@@ -99,10 +99,20 @@ class SideBySide:
         # Copied, because the name under which it is registered serves every domain in turn.
         self.connection.unregister("values_of_domain")
 
-    def category(self, number: int, column: str) -> Attribute:
-        """Returns a column that is published as it is, by its number among all columns."""
+    def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
+        """Returns a column that is no quasi-identifier.
+
+        Args:
+            number: Its number among all columns.
+            column: Its name.
+            otherwise: Whether it is published otherwise than it is, so that the release has values that the source has not.
+        """
         name = quote(column)
-        statement = f"SELECT {name} AS value, count(*) AS records FROM {self.source} GROUP BY ALL ORDER BY value NULLS LAST"
+        counted = f"SELECT {name} AS value, count(*) AS records FROM {self.source} GROUP BY ALL"
+        if otherwise:
+            every = f"{counted} UNION ALL SELECT DISTINCT {name}, 0 FROM {self.release}"
+            counted = f"SELECT value, sum(records)::BIGINT AS records FROM ({every}) GROUP BY ALL"
+        statement = f"{counted} ORDER BY value NULLS LAST"
         found = self.connection.sql(statement).to_arrow_table()
         values, counts = found["value"].combine_chunks(), found["records"].to_numpy()
         known = len(values) - values.null_count

@@ -17,6 +17,7 @@ from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, i
 from core.recount.source_rows import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
+from schemas.privacy.publish import ColumnPublication
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
@@ -102,6 +103,7 @@ class Utility(BaseModel):
         counts: Counts over two and over three QIDs, by how many.
         association: By how much Cramér's V of every two columns moved, in the mean.
         classifier: How well a column is told.
+        published: What columns lost that are published otherwise than they are, by the manifest.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -116,6 +118,7 @@ class Utility(BaseModel):
     counts: dict[str, QueryErrors]
     association: float
     classifier: Accuracy | None = None
+    published: dict[str, ColumnPublication] = {}
 
 
 def measure(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
@@ -150,14 +153,17 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
             bench = SideBySide(connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout))
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
-            categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
+            ways, first = job.columns.ways, len(qids)
+            categories = [
+                bench.category(first + source.payload.index(name), name, otherwise=name in ways) for name in job.columns.sensitive
+            ]
             # Queries draw pairs of columns, and a pair's table can have a row for each two values.
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
             if target and target not in job.columns.sensitive:
-                categories.append(bench.category(len(qids) + source.payload.index(target), target))
+                categories.append(bench.category(first + source.payload.index(target), target, otherwise=target in ways))
             columns = [*qids, *categories]
             told = next((place for place, one in enumerate(columns) if place >= len(qids) and one.domain.qid == target), None)
-            drawn = bench.samples(columns, [name for name in others if name != target], seed)
+            drawn = bench.samples(columns, [name for name in others if name != target and name not in ways], seed)
             moved = _moved(columns, drawn)
             released = int(qids[0].counts.sum())
             wide = sum(generalised(one.meaning, one.counts) for one in qids) / len(qids) * released
@@ -171,6 +177,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
                 queries=_query_errors(bench, asked, queries, seed),
                 counts={str(width): _count_errors(qids, drawn, (width, queries, seed), source.records) for width in WIDTHS},
                 association=float(np.mean(list(moved.values()))) if moved else 0.0,
+                published=manifest.published if manifest else {},
                 classifier=None if told is None else _accuracy(columns, told, len(qids), drawn, seed),
             )
 

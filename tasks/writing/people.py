@@ -48,7 +48,7 @@ NONE_KEPT = KeptPeople()
 
 def people_settings(job: Job) -> list[object]:
     """Returns the settings that decide what is kept of the people of a run."""
-    return [job.columns.person, job.privacy.with_others(job.columns.sensitive), job.columns.linking]
+    return [job.columns.person, job.privacy.with_others(job.columns.kept_values), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
@@ -83,7 +83,7 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
     """Returns the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
-    columns = job.privacy.with_others(job.columns.sensitive)
+    columns = job.privacy.with_others(job.columns.kept_values)
     if not columns:
         return []
     names, plain = _value_names(len(columns)), columns[len(job.privacy.columns) :]

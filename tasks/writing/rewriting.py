@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, Self
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.order.release_order import first_files
+from schemas.errors.values import ValuesError
 from tasks.counting.coding import DomainTable
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, kept_of_each
@@ -30,7 +31,12 @@ from tasks.store.store import Artifact, Store
 from tasks.writing.classes import write_part
 from tasks.writing.members import Part, write_members
 from tasks.writing.people import NONE_KEPT, Assigned, KeptPeople, people_settings, write_people_of
+from tasks.writing.runs import gathered_rows
+from tasks.writing.shared_values import with_shared_values
 from tasks.writing.shelves import Shelves, set_on_shelves
+
+BYTES_OF_VALUE = 16
+"""Bytes that a value of a column takes as the records of a file are put in order: measured of nulls, which take least in the source."""
 
 
 class Place(BaseModel):
@@ -87,6 +93,10 @@ class Rewriting(DomainTable, ABC):
     @abstractmethod
     def classes(self, place: Place) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+
+    def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
+        """Returns the same of a chunk by its number."""
+        return self.classes(Place(chunk=chunk, number=number))
 
     @abstractmethod
     def assigned(self, place: Place) -> Assigned:
@@ -180,10 +190,15 @@ class FileGathering:
         """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows.
 
         Raises:
-            ValuesError: equal records share values so long that no reader could unpack the file.
+            ValuesError: equal records share values so long that no reader could unpack the file, or are more than the memory holds.
         """
         runs, place = self.shelves.of(number)
-        return write_part(path, self.rewriting.labels, self.rewriting.source, [self.store.path(run) for run in runs], place)
+        paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
+        # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
+        records = gathered_rows(paths, place)
+        if (needed := records * BYTES_OF_VALUE * (1 + len(source.payload))) > memory:
+            raise ValuesError.many_alike(records, needed)
+        return write_part(path, self.rewriting.labels, source, paths, place)
 
 
 def _file(given: FileGathering, number: int, path: Path) -> int:
@@ -205,6 +220,7 @@ def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], KeptPeople]:
     Raises:
         SkaldError: whatever a step raises.
     """
+    given = replace(given, source=with_shared_values(run, given))
     places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]
     runs = each(run, RUNS, given, places)
     members = kept_of_each(run, MEMBERS, given, places)

@@ -144,6 +144,18 @@ def write_run(
     return run.rows
 
 
+def gathered_rows(runs: Sequence[Path], number: int) -> int:
+    """Returns how many records of one output file are in all runs, without reading them."""
+    with opened_runs(runs) as opened:
+        files = [(run, int(run.schema.metadata[FILES])) for run in opened]
+        return sum(
+            run.get_batch(place).num_rows
+            for run, count in files
+            if number < count
+            for place in range(number, run.num_record_batches, count)
+        )
+
+
 def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Returns the classes of the records of one output file, shape (n,), and their payload, from all runs.
 

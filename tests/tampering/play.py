@@ -23,6 +23,7 @@ LAYOUTS: Mapping[str, tuple[str, ...]] = {
     "hive": ("output.partition_by=[zip]",),
 }
 """Settings of the job that makes a release, by layout."""
+METHOD = {"name": "skald", "objective": "dm_star"}
 COLUMNS = JOB["columns"] | {
     "identifiers": ["person", "height", "smoker", "born"],
     "quasi_identifiers": [qid for qid in JOB["columns"]["quasi_identifiers"] if qid["name"] in {"sex", "age", "zip"}],
@@ -43,9 +44,9 @@ def finished(folder: Path, publish: Callable[..., Path]) -> dict[str, Path]:
     made = {}
     for layout, settings in LAYOUTS.items():
         made[layout] = folder / layout / "job"
-        publish(people_job(made[layout], people(120), columns=COLUMNS), *settings)
+        publish(people_job(made[layout], people(120), columns=COLUMNS, method=METHOD), *settings)
     made["signed"] = folder / "signed" / "job"
-    job = people_job(made["signed"], people(120), columns=COLUMNS)
+    job = people_job(made["signed"], people(120), columns=COLUMNS, method=METHOD)
     with signing_with(private_key(folder / "signed")):
         other = publish(job, *LAYOUTS["parquet"], "privacy.k=7")
         for name in ("manifest.json", "manifest.sig"):

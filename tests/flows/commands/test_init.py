@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, datetime, timedelta
 from typing import Any, get_args
@@ -65,11 +66,19 @@ def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind:
     planned = direct("plan", "first.yaml")
     assert planned.returncode == 0, planned.stderr
     columns = load_job(job).columns
-    assert columns.insensitive == []
-    assert columns.identifiers[:3] == ["Patient-ID", "token", "told"]
-    given = {*columns.identifiers, *columns.withheld, *(qid.name for qid in columns.quasi_identifiers), *columns.sensitive}
+    assert columns.identifiers == ["Patient-ID", "token"]
+    given = {
+        *columns.identifiers,
+        *columns.withheld,
+        *(qid.name for qid in columns.quasi_identifiers),
+        *columns.sensitive,
+        *columns.insensitive,
+    }
     assert given == set(table.column_names)
-    assert columns.sensitive == ["diagnosis"]
+    assert {"diagnosis", "q17: [x], {y} # z", "no"} <= set(columns.sensitive)
+    # What is published is published so that k people have each value.
+    assert set(columns.ways) == {*columns.sensitive, *columns.insensitive}
+    assert set(columns.ways.values()) == {"shared"}
     assert load_job(job).privacy.l["diagnosis"].distinct == 3
     kinds: dict[str, Any] = {qid.name: qid.hierarchy for qid in columns.quasi_identifiers}
     assert kinds["zip_code"].prefix == [5, 4, 3, 2, 1]
@@ -185,16 +194,15 @@ def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order:
 
 
 @pytest.mark.ci
-def test_undecided_columns_that_are_withheld_are_no_identifiers_and_cancel_no_claim(direct: CommandLine) -> None:
+def test_columns_of_which_nothing_tells_are_published_shared_and_cancel_no_claim(direct: CommandLine) -> None:
     random = np.random.default_rng(3)
     rows = 2000
     unknown = {f"q{number}": random.integers(0, 100, rows) for number in range(14)}
     write_parquet(direct.folder / "in", pa.table({"age": random.integers(20, 60, rows), "sex": random.choice(["f", "m"], rows)} | unknown))
     assert direct("init", "in").returncode == 0
     columns = load_job(direct.folder / "job.yaml").columns
-    assert columns.withheld
-    assert set(columns.withheld) <= unknown.keys()
-    assert (columns.identifiers, columns.insensitive) == ([], [])
+    assert (columns.withheld, columns.identifiers, columns.insensitive) == ([], [], [])
+    assert set(columns.sensitive) == unknown.keys()
     done = direct("run", "job.yaml")
     assert done.returncode == 0, done.stderr
     assert "repeat" not in done.stdout
@@ -262,12 +270,13 @@ def test_proposed_ranks_nest(distinct: int) -> None:
 
 
 @given(st.text(), st.sampled_from(get_args(Kind)), st.integers(1, 99), st.integers(0, 99))
-def test_nothing_is_harmless_and_an_identifiers_name_counts_but_where_values_are_few(
+def test_what_is_published_as_values_is_shared_and_an_identifiers_name_counts_but_where_it_only_says_whether_there_is_one(
     name: str, kind: Kind, values: int, distinct: int
 ) -> None:
-    assert propose(Profile(name, kind, values, distinct)).role in {"identifiers", "withheld", "quasi_identifiers", "sensitive", "open"}
-    named = Profile(f"{name} email", kind, values, distinct)
-    assert propose(named).role == "identifiers" or (named.mean_records >= 20 and propose(named).role == "open")
+    assert propose(Profile(name, kind, values, distinct)).publish in {None, "shared"}
+    named = propose(Profile(f"{name} email", kind, values, distinct))
+    flag = kind == "boolean" or (distinct <= 3 and named.profile.mean_records >= 20)
+    assert named.publish is None or flag
 
 
 def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths(direct: CommandLine) -> None:
@@ -285,10 +294,55 @@ def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths
     write_parquet(direct.folder / "in", table)
     assert direct("init", "in").returncode == 0
     columns = load_job(direct.folder / "job.yaml").columns
-    assert columns.identifiers == ["reading"]
-    kinds: dict[str, Any] = {qid.name: qid.hierarchy for qid in columns.quasi_identifiers}
-    assert kinds["q1"].prefix == [5, 4, 3, 2, 1]
-    assert kinds["dose"].widths[-1] <= 100
-    assert {"ward_id", "number_of_visits"} <= kinds.keys()
+    assert columns.identifiers == []
+    assert {"reading", "dose", "number_of_visits", "q1"} <= set(columns.sensitive)
+    assert [qid.name for qid in columns.quasi_identifiers] == ["ward_id"]
     # Figures of which one is very frequent come again and again, and are nobody.
     assert columns.person == []
+
+
+@pytest.mark.ci
+def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandLine) -> None:
+    random = np.random.default_rng(6)
+    rows = 1500
+    table = pa.table(
+        {
+            "visit_id": range(rows),
+            "age": random.integers(20, 80, rows),
+            "education": random.choice(["a", "b", "c", "d"], rows),
+            "latitude": random.normal(50, 1, rows),
+            "longitude": random.normal(8, 1, rows),
+            "diagnosis": random.choice(list("uvwxyz"), rows),
+            "salary": np.exp(random.normal(10, 1, rows)).round(2),
+            "fnlwgt": random.integers(10_000, 900_000, rows),
+            **{f"a{number}": random.integers(1, 6, rows) for number in range(9)},
+            "code": [f"{CANARY}{row}" for row in range(rows)],
+        }
+    )
+    table = table.append_column("educational-num", pa.array([ord(one) for one in table["education"].to_pylist()]))
+    write_parquet(direct.folder / "in", table)
+    done = direct("init", "in", "--json", "--accept")
+    assert done.returncode == 0, done.stderr
+    assert CANARY not in done.stdout
+    said = json.loads(done.stdout)
+    assert said["job"] == "job.yaml"
+    assert [one["name"] for one in said["columns"]] == table.column_names
+    roles = {one["name"]: one["role"] for one in said["columns"]}
+    assert roles["visit_id"] == "key"
+    assert roles["fnlwgt"] == "weight"
+    assert roles["educational-num"] == "withheld"
+    assert roles["education"] == roles["age"] == roles["latitude"] == roles["longitude"] == "quasi_identifier"
+    assert all(0 <= one["confidence"] <= 1 and one["because"] for one in said["columns"])
+    assert {one["name"] for one in said["columns"] if one.get("publish") == "shared"} == {
+        name for name, role in roles.items() if role in {"sensitive", "insensitive", "weight"}
+    }
+    # Nine answers are one question, and the draft has the safest answer.
+    assert len(said["questions"]) <= 2
+    assert all(roles[name] == one["safest"] for one in said["questions"] for name in one["columns"])
+    assert {f"a{number}" for number in range(9)} <= {name for one in said["questions"] for name in one["columns"]}
+    text = (direct.folder / "job.yaml").read_text()
+    assert "ACCEPTED" in text
+    assert "DECIDE" not in text
+    columns = load_job(direct.folder / "job.yaml").columns
+    assert columns.identifiers == ["visit_id", "code"]
+    assert columns.ways["salary"] == "shared"

@@ -24,8 +24,6 @@ from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 from tests.places import ROOT
 
-pytestmark = pytest.mark.promise
-
 CHUNKS = 24
 TABLE = people(3000)
 CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k=4")
@@ -163,6 +161,7 @@ def test_workers_of_its_own_end_with_a_killed_run_and_the_same_command_continues
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_process_that_dies_ends_the_run_in_one_sentence_and_the_same_command_continues(
     prefect: CommandLine, undisturbed: list[str]
 ) -> None:

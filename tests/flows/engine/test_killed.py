@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from schemas.errors.storage import PointerError
 from tasks.composition.ledger import MOST_KEPT
+from tasks.engine.progress import listening
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet
 
@@ -150,17 +152,31 @@ def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_ru
     assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["CURRENT", release(tmp_path).name]
 
 
-def test_a_release_whose_pointer_cannot_be_written_is_said_to_be_published(direct: CommandLine, tmp_path: Path) -> None:
-    people_job(tmp_path, TABLE)
-    (tmp_path / "releases" / "CURRENT" / "in the way").mkdir(parents=True)
-    refused = direct("run", "job.yaml")
-    assert refused.returncode == 2
+def test_a_release_whose_pointer_cannot_be_written_is_said_to_be_published(
+    anonymise: Anonymise, direct: CommandLine, tmp_path: Path
+) -> None:
+    job, pointer = people_job(tmp_path, TABLE), tmp_path / "releases" / "CURRENT"
+
+    def lay_a_folder_in_the_way(phase: str, _done: int, _total: int) -> None:
+        if phase == "verify":
+            (pointer / "in the way").mkdir(parents=True, exist_ok=True)
+
+    with listening(lay_a_folder_in_the_way), pytest.raises(PointerError) as refused:
+        anonymise(job)
     [made] = (tmp_path / "releases").glob("people-*")
-    assert f"'{made.name}' is published, verified and whole, but 'CURRENT'" in refused.stderr
-    assert "Nothing was published" not in refused.stderr
-    shutil.rmtree(tmp_path / "releases" / "CURRENT")
+    assert f"'{made.name}' is published, verified and whole, but 'CURRENT'" in str(refused.value)
+    shutil.rmtree(pointer)
     assert direct("run", "job.yaml").returncode == 0
     assert release(tmp_path) == made
+
+
+def test_a_folder_in_the_place_of_the_pointer_is_refused_before_any_work(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, TABLE)
+    (tmp_path / "releases" / "CURRENT").mkdir(parents=True)
+    refused = direct("run", "job.yaml")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'CURRENT' in the target" in refused.stderr
+    assert not (tmp_path / ".skald").exists()
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "source": {"path": str(ADULT / "adult.csv"), "delimiter": ";", "types": {"age": "integer"}},
         "columns": {"quasi_identifiers": qids, "sensitive": ["salary-class"], "insensitive": []},
         "privacy": {"k": 5},
-        "method": {"name": "skald"},
+        "method": {"name": "skald", "objective": "dm_star"},
         "memory": "512MB",
         "target": "releases",
     }

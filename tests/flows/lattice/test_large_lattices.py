@@ -20,6 +20,7 @@ from tests.jobs import people_job
 
 NAMES = "abcdefgh"
 NODES = 9 ** len(NAMES)
+DM = {"name": "skald", "objective": "dm_star"}
 
 
 def job(folder: Path) -> Path:
@@ -30,7 +31,9 @@ def job(folder: Path) -> Path:
         fresh = random.integers(0, 60, 500)
         columns[name] = np.where(random.random(500) < 0.8, columns[NAMES[place - 1]], fresh) if place % 2 else fresh
     qids = [{"name": name, "hierarchy": {"widths": [1, 2, 4, 8, 16, 32, 64, 128]}} for name in NAMES]
-    return people_job(folder, pa.table(columns), columns={"quasi_identifiers": qids}, privacy={"k": 5}, suppression={"limit": 0.1})
+    return people_job(
+        folder, pa.table(columns), columns={"quasi_identifiers": qids}, privacy={"k": 5}, suppression={"limit": 0.1}, method=DM
+    )
 
 
 @pytest.mark.ci

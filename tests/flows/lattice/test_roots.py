@@ -38,7 +38,7 @@ def room_for(cells: int, path: Path) -> Iterator[None]:
 @pytest.mark.parametrize(("cells", "k"), [(90, 60), (160, 60), (800, 5)])
 def test_several_small_roots_find_what_one_large_root_finds(anonymise: Anonymise, tmp_path: Path, cells: int, k: int) -> None:
     """A passing node has at most 3000 / k cells and those of the 30 records that may be suppressed."""
-    path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": k}, suppression={"limit": 0.01})
+    path = job(tmp_path, method={"name": "skald", "objective": "dm_star", "roots": 100}, privacy={"k": k}, suppression={"limit": 0.01})
     one = anonymise(path, "work=whole", "target=whole-releases")
     whole = one.manifest
     assert one.untold.search["roots"] == [[0, 0, 0, 0]]
@@ -54,7 +54,7 @@ def test_several_small_roots_find_what_one_large_root_finds(anonymise: Anonymise
 
 
 def test_one_root_says_how_many_nodes_it_did_not_examine(anonymise: Anonymise, tmp_path: Path) -> None:
-    path = job(tmp_path, method={"name": "skald", "roots": 1})
+    path = job(tmp_path, method={"name": "skald", "objective": "dm_star", "roots": 1})
     with room_for(40, path):
         made = anonymise(path)
     assert len(made.untold.search["roots"]) == 1
@@ -65,7 +65,7 @@ def test_one_root_says_how_many_nodes_it_did_not_examine(anonymise: Anonymise, t
 
 @pytest.mark.ci
 def test_further_roots_are_kept_for_the_next_k(anonymise: Anonymise, tmp_path: Path) -> None:
-    path = job(tmp_path, method={"name": "skald", "roots": 100})
+    path = job(tmp_path, method={"name": "skald", "objective": "dm_star", "roots": 100})
     with room_for(150, path):
         anonymise(path)
         kept = set((tmp_path / ".skald" / "people" / "artifacts" / "histogram").glob("*.parquet"))

@@ -57,7 +57,7 @@ def job(folder: Path, data: pa.Table, privacy: dict[str, Any], limit: float, tre
             "version": 1, "name": "people", "source": {"path": "people/*.parquet"},
             "columns": {"quasi_identifiers": qids, "sensitive": ["disease", "pay"]},
             "privacy": {"k": 3} | privacy, "suppression": {"limit": limit, "treatment": treatment},
-            "method": {"name": "skald"}, "memory": "256MB", "target": "releases",
+            "method": {"name": "skald", "objective": "dm_star"}, "memory": "256MB", "target": "releases",
         },
     )  # fmt: skip
 

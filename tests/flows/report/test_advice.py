@@ -26,7 +26,7 @@ def advice(manifest: Manifest) -> tuple[str, ...]:
 
 @pytest.mark.ci
 def test_columns_that_are_withheld_are_named_with_the_line_to_write(anonymise: Anonymise, tmp_path: Path) -> None:
-    made = anonymise(job(tmp_path), "method.node=[1, 1, 3]", "suppression.limit=0.9")
+    made = anonymise(job(tmp_path), "method={name: skald, objective: dm_star, node: [1, 1, 3]}", "suppression.limit=0.9")
     first, second, third = advice(made.manifest)
     assert first == "'sex' and 'zip' are withheld in every record."
     assert "objective: gcp" in second

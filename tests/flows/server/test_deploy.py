@@ -20,8 +20,6 @@ from tests.patience import until
 from tests.places import ROOT
 from tests.prefect_server import PrefectServer, frozen_below, serving
 
-pytestmark = pytest.mark.promise
-
 AUTOMATIONS = ROOT / "deployments" / "automations.yaml"
 TABLE = people(1500)
 SETTINGS = ("chunk_rows=100", "privacy.k=4")

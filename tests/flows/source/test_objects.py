@@ -64,6 +64,17 @@ def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_
         pass
 
 
+@pytest.mark.ci
+def test_a_small_object_is_asked_for_once_by_the_recount_however_many_columns_there_are(
+    anonymise: Anonymise, asked: Path, tmp_path: Path
+) -> None:
+    """The recount has a statement for each column, and a file is read at its end, in its footer and in each column."""
+    put("many/people.parquet", parquet(tmp_path))
+    job = people_job(tmp_path, TABLE, source={"path": "s3://source/many/*.parquet"})
+    anonymise(job)
+    assert len(gets(asked, "many/people.parquet")) <= 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("phase", ["merge_domains", "search_lattice", "verify_and_publish"])

@@ -15,6 +15,9 @@ import pytest
 import yaml
 from pyarrow import ipc
 
+from schemas.errors.values import ValuesError
+from tests.conftest import Anonymise
+from tests.jobs import two_column_job
 from tests.places import ROOT
 
 MEMORY, BESIDE = 512_000_000, 300_000_000
@@ -93,3 +96,16 @@ def test_a_small_file_takes_no_more_than_memory_and_what_programs_take(
     # Equal records are one file, whose values every reader would unpack; what is left out is in none.
     assert (code, "many equal records share" in said) == ((2, True) if role == "insensitive" else (0, False)), said
     assert peak < MEMORY + BESIDE
+
+
+@pytest.mark.ci
+def test_equal_records_beyond_the_memory_are_refused_with_what_they_need(anonymise: Anonymise, tmp_path: Path) -> None:
+    rows = 4_000_000
+    nulls = pa.table({"q": pa.nulls(rows, pa.int64()), "s": pa.nulls(rows, pa.string())})
+    job = two_column_job(tmp_path, nulls.slice(0, 10), {"widths": [5]}, memory="100MB")
+    [file] = (tmp_path / "people").glob("*.parquet")
+    pq.write_table(nulls, file)
+    assert file.stat().st_size < 100_000
+    with pytest.raises(ValuesError, match=r"4,000,000 records stand in one file of the release.*Raise 'memory' to 128 MB"):
+        anonymise(job)
+    assert anonymise(job, "memory=200MB").manifest.released == rows

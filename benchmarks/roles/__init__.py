@@ -1,0 +1,1 @@
+"""Roles that a draft gives to the columns of labelled tables."""

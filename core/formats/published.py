@@ -1,0 +1,113 @@
+"""What is published of the values of a column, looked up batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+from pyarrow import ipc
+
+Keys = NDArray[Any]
+KEPT, STEP, REST = 0, 1, 2
+"""Kinds of rows of the table of published values: a value, the first value of a step, everything else (nulls, and texts not listed)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedValues:
+    """What is published of each value.
+
+    Attributes:
+        kept: Shape (a,), values that are looked up.
+        kept_as: Shape (a,), what is published of them.
+        starts: Shape (s,), ascending: the first value of each step.
+        starts_as: Shape (s,), what is published of the values of a step.
+        rest_as: Shape (1,), what is published of texts that are not listed.
+        null_as: Shape (1,), what is published of nulls.
+    """
+
+    kept: pa.Array
+    kept_as: pa.Array
+    starts: pa.Array
+    starts_as: pa.Array
+    rest_as: pa.Array
+    null_as: pa.Array
+
+    def apply(self, column: pa.Array) -> pa.Array:
+        """Returns what is published of a column, shape (n,), in its working type or a dictionary of it."""
+        if isinstance(column, pa.DictionaryArray):
+            entries = self.apply(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
+            codes = column.indices if not column.indices.null_count else pc.fill_null(column.indices, len(column.dictionary))
+            return entries.take(codes)
+        known = pa.concat_arrays([self.kept_as, self.starts_as, self.rest_as, self.null_as])
+        places = np.full(len(column), len(self.kept_as) + len(self.starts_as), np.int64)
+        there = np.asarray(_is_value(column))
+        if len(self.starts):
+            steps = np.searchsorted(value_keys(self.starts), value_keys(column.filter(pa.array(there))), side="right") - 1
+            # Nothing lies before the first value of the source.
+            places[there] = len(self.kept_as) + np.maximum(steps, 0)
+        if len(self.kept):
+            found = pc.index_in(column, value_set=self.kept)
+            hit = np.asarray(pc.is_valid(found)) & there
+            places[hit] = np.asarray(pc.fill_null(found, 0))[hit]
+        places[~there] = len(known) - 1
+        return known.take(pa.array(places))
+
+    def without(self, gone: pa.Array) -> PublishedValues:
+        """Returns the same where some published values become what is published of the rest: ``other``, or null."""
+        if not len(gone):
+            return self
+
+        def left(published: pa.Array) -> pa.Array:
+            return pc.if_else(pc.is_in(published, gone), pa.scalar(self.rest_as[0].as_py(), published.type), published)
+
+        nulls = self.null_as if not gone.null_count else self.rest_as
+        return replace(self, kept_as=left(self.kept_as), starts_as=left(self.starts_as), null_as=nulls)
+
+    def write(self, path: Path) -> int:
+        """Writes it, for ``read_published_values``; returns its number of rows."""
+        kinds = [np.full(len(self.kept), KEPT, np.int8), np.full(len(self.starts), STEP, np.int8), np.full(2, REST, np.int8)]
+        values = pa.concat_arrays([self.kept, self.starts, pa.nulls(2, self.kept.type)])
+        published = pa.concat_arrays([self.kept_as, self.starts_as, self.rest_as, self.null_as])
+        table = pa.table({"kind": np.concatenate(kinds), "value": values, "published": published})
+        with ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+        return len(values)
+
+
+def read_published_values(path: Path) -> PublishedValues:
+    """Reads what ``PublishedValues.write`` wrote."""
+    with pa.memory_map(str(path)) as file:
+        table = ipc.open_file(file).read_all()
+    kind = table["kind"].to_numpy()
+    value, published = (table[name].combine_chunks() for name in ("value", "published"))
+    kept, starts = (pa.array(np.flatnonzero(kind == one)) for one in (KEPT, STEP))
+    last = published.slice(len(published) - 2)
+    return PublishedValues(value.take(kept), published.take(kept), value.take(starts), published.take(starts), last[:1], last[1:])
+
+
+def _is_value(column: pa.Array) -> pa.Array:
+    """Tells which entries are values: neither null nor what is not a number, nor infinite."""
+    return pc.fill_null(pc.is_finite(column), False) if pt.is_floating(column.type) else pc.is_valid(column)
+
+
+def value_keys(values: pa.Array) -> Keys:
+    """Returns values without null as numbers in the same order."""
+    kind = values.type
+    if pt.is_decimal(kind):
+        words = pa.concat_arrays([values.cast(pa.decimal128(38, kind.scale))]) if not pt.is_decimal256(kind) else values
+        if kind.precision > 18:
+            return np.array([int(one.scaleb(kind.scale)) for one in words.to_pylist()], object)
+        # Sixteen bytes each, the low eight of them first; so few digits need no more.
+        raw = np.frombuffer(words.buffers()[1], np.int64)
+        return np.ascontiguousarray(raw[2 * words.offset : 2 * (words.offset + len(words)) : 2])
+    if pt.is_date(kind):
+        return np.asarray(values.cast(pa.date32()).cast(pa.int32()))
+    if pt.is_timestamp(kind):
+        return np.asarray(values.cast(pa.int64()))
+    return np.asarray(values)

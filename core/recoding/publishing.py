@@ -1,0 +1,213 @@
+"""What is published of the values of a column that is no quasi-identifier: shared ones, rounded ones, means of groups.
+
+Every way is a function of the value alone once the values of the source are counted: some values are published as they are (*kept*), and
+the others by the step of values that they lie in. So a record is published alike wherever and with whomever it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.columns.column_types import is_text
+from core.formats.published import PublishedValues, value_keys
+from core.recoding.grids import grid_of
+from core.recoding.group_kernels import cut_groups
+from core.recoding.kernels import cut_places
+from schemas.privacy.publish import OTHER, SHARED, Publishing, Way
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedValues:
+    """The values of a column with the people who have them.
+
+    Attributes:
+        values: Shape (m,), distinct, ascending, without null and without what is not a number.
+        people: Shape (m,), int64: different persons, or records where no persons are named.
+        least: Shape (m,), int64: the same, each person once at the least of those values that fewer than k people have.
+        records: Shape (m,), int64: records.
+        nulls: People with a null.
+        rest: People with a value that fewer than k people have.
+    """
+
+    values: pa.Array
+    people: Counts
+    least: Counts
+    records: Counts
+    nulls: int
+    rest: int
+
+
+def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
+    """Returns what is published of the values of a source.
+
+    Args:
+        counted: The values.
+        way: How they are published.
+        k: People who share a value, at least.
+    """
+    if way == SHARED:
+        return _shared_texts(counted, k) if not _is_ordered(counted.values.type) else _shared_numbers(counted, k)
+    assert isinstance(way, Publishing)
+    if way.microaggregate is not None:
+        return _means(counted, max(way.microaggregate, k), k)
+    made = _rounded(counted.values, way.round) if way.round is not None else _within(counted.values, way)
+    nothing = pa.nulls(1, made.type)
+    return PublishedValues(counted.values[:0], made[:0], counted.values, made, nothing, nothing)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tells whether a type holds numbers."""
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    return is_number(kind) or bool(pt.is_date(kind) or pt.is_timestamp(kind))
+
+
+def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
+    """Keeps texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
+    kind, shared = counted.values.type, counted.people >= k
+    nulls = 0 if counted.nulls >= k else counted.nulls
+    rest = max(counted.rest, nulls)
+    if 0 < rest < k and shared.any():
+        shared = shared & ~_fewest(counted.people, shared)
+    kept = counted.values.filter(pa.array(shared))
+    rest_as = pa.array([_other(kept, kind)], kind)
+    return PublishedValues(kept, kept, kept[:0], kept[:0], rest_as, rest_as if nulls else pa.nulls(1, kind))
+
+
+def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
+    """Returns what rare texts become: no text that k people have, so that nothing follows of whether a single one has it."""
+    if not is_text(kind):
+        return None
+    taken, word = set(pc.cast(kept, pa.string()).to_pylist()), OTHER
+    while word in taken:
+        word += "*"
+    return word
+
+
+def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Returns which one of some has the fewest people, the first of several."""
+    chosen = np.zeros(len(people), np.bool_)
+    places = np.flatnonzero(among)
+    chosen[places[np.argmin(people[places])]] = True
+    return chosen
+
+
+def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
+    """Keeps numbers and moments that k people have; the others lie in steps of a grid, each with k people, or are null."""
+    values, shared = counted.values, counted.people >= k
+    kind, nothing = values.type, pa.nulls(1, values.type)
+    rare = pa.array(~shared)
+    others = values.filter(rare)
+    starts, published, people = _steps(others, counted.least[~shared], k)
+    # Those in no step are null, as nulls are: together they are k people, or one published value more is null.
+    unpublished = int(counted.least[~shared].sum()) if len(others) and not len(starts) else 0
+    if len(others) and not len(starts):
+        starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
+    missing = max(counted.nulls, counted.rest if len(others) and published.null_count else unpublished)
+    kept = values.filter(pa.array(shared))
+    kept_as = kept
+    if 0 < missing < k and (len(kept) or people.any()):
+        every = np.concatenate([counted.people[shared], np.where(people > 0, people, np.iinfo(np.int64).max)])
+        gone = _fewest(every, np.ones(len(every), np.bool_))
+        kept_as = pc.if_else(pa.array(gone[: len(kept)]), pa.scalar(None, kind), kept)
+        published = pc.if_else(pa.array(gone[len(kept) :]), pa.scalar(None, kind), published)
+    return PublishedValues(kept, kept_as, starts, published, nothing, nothing)
+
+
+def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array, Counts]:
+    """Cuts values into steps of k people; returns the first value of each, what it publishes, and its people; nothing without a cut."""
+    none = values[:0], values[:0], np.zeros(0, np.int64)
+    if not len(values):
+        return none
+    grid, before = grid_of(values, None), np.append(0, np.cumsum(people))
+    lines = np.zeros(len(values), np.int64)
+    cuts = cut_places(grid.places, before, grid.widths, k, lines)
+    cuts[0] = False
+    firsts = np.flatnonzero(cuts)
+    if not len(firsts):
+        return none
+    at = lines[firsts]
+    # Beyond the outermost cuts nobody says how far values lie, and in a step they may lie anywhere.
+    middles = grid.spell((at[:-1] + at[1:]) // 2, 0)
+    published = pa.concat_arrays([grid.spell(at[:1], -1), middles, grid.spell(at[-1:], 0)])
+    starts = np.append(0, firsts)
+    return values.take(pa.array(starts)), published, np.add.reduceat(people, starts)
+
+
+def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
+    """Returns the nearest multiples of a number, of two that are as near the even one."""
+    kind, keys = values.type, value_keys(values)
+    if pt.is_floating(kind):
+        ratio = Fraction(base)
+        whole = np.rint(keys.astype(np.float64) / float(base))
+        return pa.array(whole * float(ratio.numerator) / float(ratio.denominator), pa.float64()).cast(kind)
+    unit = int(base.scaleb(kind.scale)) if pt.is_decimal(kind) else int(base)
+    low = keys.astype(object) // unit
+    over = keys.astype(object) - low * unit
+    up = (2 * over > unit) | ((2 * over == unit) & (low % 2 == 1))
+    made = [int(one) for one in (low + up) * unit]
+    if pt.is_decimal(kind):
+        return pa.array([Decimal(one).scaleb(-kind.scale) for one in made], kind)
+    return pa.array(made, kind)
+
+
+def _within(values: pa.Array, way: Publishing) -> pa.Array:
+    """Returns numbers that lie between bottom and top."""
+    made = values
+    if way.top is not None:
+        made = pc.min_element_wise(made, scalar_of(way.top, values.type))
+    if way.bottom is not None:
+        made = pc.max_element_wise(made, scalar_of(way.bottom, values.type))
+    return made
+
+
+def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
+    """Returns a number of the job as a value of a column.
+
+    Raises:
+        ValueError: the type has no such value.
+    """
+    if pt.is_integer(kind):
+        if number != number.to_integral_value():
+            msg = "a fraction, where values are whole numbers"
+            raise ValueError(msg)
+        return pa.scalar(int(number), kind)
+    return pa.scalar(float(number), kind) if pt.is_floating(kind) else pa.scalar(number, kind)
+
+
+def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
+    """Puts numbers into groups of at least so many people, with the least squared error, each published as the mean of its group.
+
+    Hansen and Mukherjee 2003: the best groups are of neighbours, and found by dynamic programming; equal numbers stay together.
+    """
+    values, nothing = counted.values, pa.nulls(1, pa.float64())
+    numbers = np.asarray(values.cast(pa.float64()))
+    if counted.least.sum() < least:
+        # Fewer people than a group has: nothing is published.
+        return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)
+    starts = cut_groups(numbers, counted.records, counted.least, least)
+    exact = [Fraction(one) for one in values.to_pylist()]
+    ends = np.append(starts[1:], len(values))
+    means = []
+    for first, after in zip(starts.tolist(), ends.tolist(), strict=True):
+        held = counted.records[first:after].tolist()
+        means.append(float(sum(one * count for one, count in zip(exact[first:after], held, strict=True)) / sum(held)))
+    published = pa.array(means, pa.float64())
+    if 0 < counted.nulls < k:
+        # Nulls of so few would tell: the smallest group joins them.
+        people = np.add.reduceat(counted.least, starts)
+        gone = _fewest(people, np.ones(len(people), np.bool_))
+        published = pc.if_else(pa.array(gone), pa.scalar(None, pa.float64()), published)
+    return PublishedValues(values[:0], nothing[:0], values.take(pa.array(starts)), published, nothing, nothing)

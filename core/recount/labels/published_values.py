@@ -1,0 +1,226 @@
+"""What is published of columns that are no quasi-identifiers, worked out again for the recount, from docs/howto/publish.md alone.
+
+Of every value of the source it is said what is published of it: by arithmetic of Python on exact numbers, where what writes releases has
+arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.recount.shared_ends import step_lines
+from schemas.privacy.publish import OTHER, Publishing, Way
+
+
+class ValueCount(NamedTuple):
+    """A value of the source, which may be null, with who has it.
+
+    Attributes:
+        value: The value.
+        people: Different persons, or records where none are named.
+        first: The same, each person once at the least of those values that count.
+        records: Records.
+    """
+
+    value: Any
+    people: int
+    first: int
+    records: int
+
+
+class Publication(NamedTuple):
+    """What is published of each value.
+
+    Attributes:
+        published: In the order of the values; None for null.
+        changed: Whether a value goes to a grid, to ``other`` or to null, in the same order.
+        rest: What values become that too few have who are released.
+        error: How far values lie from what is published of them on average where they lie evenly in their step; 0 where nobody says.
+    """
+
+    published: list[Any]
+    changed: list[bool]
+    error: list[float]
+    rest: Any = None
+
+
+def numeric(kind: pa.DataType) -> bool:
+    """Tells whether a type is of numbers."""
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
+
+
+def plain_values(values: pa.Array) -> list[Any]:
+    """Returns values of a column as Python has them: moments as whole numbers of their unit, dates as days."""
+    if pt.is_date(values.type):
+        return list(values.cast(pa.date32()).cast(pa.int32()).to_pylist())
+    return list((values.cast(pa.int64()) if pt.is_timestamp(values.type) else values).to_pylist())
+
+
+def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Returns such values as a column of a type."""
+    if pt.is_date(kind):
+        return pa.array(values, pa.int32()).cast(pa.date32()).cast(kind)
+    if pt.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pt.is_integer(kind):
+        return pa.array([None if one is None else int(one) for one in values], kind)
+    if pt.is_decimal(kind):
+        return pa.array([None if one is None else Decimal(one) for one in values], kind)
+    return pa.array([None if one is None else float(one) for one in values] if pt.is_floating(kind) else list(values), kind)
+
+
+def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> Publication:
+    """Returns what is published of the values of a column.
+
+    Args:
+        counts: The values, ascending, without null and what is no number.
+        nulls: People with a null, or what is no number.
+        rest: People with a value that fewer than k people have.
+        kind: Type of the values.
+        way: How they are published; a null comes last in what is returned.
+        k: People.
+    """
+    if isinstance(way, Publishing):
+        if way.microaggregate is not None:
+            return _grouped(counts, nulls, max(way.microaggregate, k), k)
+        return _coarsened(counts, way, kind)
+    if numeric(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
+        return _on_grid(counts, nulls, rest, kind, k)
+    return _in_words(counts, nulls, rest, kind, k)
+
+
+def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> Publication:
+    kept = {one.value for one in counts if one.people >= k}
+    few = nulls if nulls < k else 0
+    together = max(rest, few)
+    if kept and 0 < together < k:
+        kept.discard(min((one for one in counts if one.value in kept), key=lambda one: one.people).value)
+    word = OTHER
+    while word in kept:
+        word += "*"
+    instead = word if not pt.is_boolean(kind) else None
+    published = [one.value if one.value in kept else instead for one in counts]
+    changed = [one.value not in kept for one in counts]
+    return Publication([*published, instead if few else None], [*changed, bool(few)], [0.0] * (len(counts) + 1), instead)
+
+
+def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> Publication:
+    rare = [one for one in counts if one.people < k]
+    steps = step_lines(as_column([one.value for one in rare], kind), [one.first for one in rare], k) if rare else []
+    missing = nulls if steps or not rare else max(nulls, rest)
+    # Everything that is published, with who shares it: in the order in which one of several is taken, values first.
+    shared: list[tuple[int, Any]] = [(one.people, one.value) for one in counts if one.people >= k]
+    shared += [(sum(one.first for one in rare[step.first : step.after]), step) for step in steps]
+    gone = min(shared, key=lambda one: one[0])[1] if shared and 0 < missing < k else None
+    of_rare: dict[Any, tuple[Any, float]] = {}
+    for step in steps:
+        for one in rare[step.first : step.after]:
+            of_rare[one.value] = (None if step is gone else step.middle, step.width / 4)
+    published, changed, error = [], [], []
+    for one in counts:
+        exact = one.people >= k
+        lost = of_rare.get(one.value, (None, 0.0))
+        published.append((None if _same(one.value, gone) else one.value) if exact else lost[0])
+        changed.append(not exact or _same(one.value, gone))
+        error.append(0.0 if exact else lost[1])
+    return Publication([*published, None], [*changed, False], [*error, 0.0])
+
+
+def _same(value: Any, gone: Any) -> bool:
+    return gone is not None and type(gone) is type(value) and bool(gone == value)
+
+
+def _coarsened(counts: Sequence[ValueCount], way: Publishing, kind: pa.DataType) -> Publication:
+    if way.round is not None:
+        base = Fraction(way.round)
+        made = [_multiple(one.value, base, kind) for one in counts]
+        # What of evenly lying numbers is no multiple: of which ones it is, nobody is told.
+        return Publication([*made, None], [True] * len(counts) + [False], [float(base) / 4] * len(counts) + [0.0])
+    top, bottom = (None if end is None else _as(end, kind) for end in (way.top, way.bottom))
+    published, changed = [], []
+    for one in counts:
+        value = one.value if top is None else min(one.value, top)
+        value = value if bottom is None else max(value, bottom)
+        published.append(value)
+        changed.append(value in {top, bottom})
+    return Publication([*published, None], [*changed, False], [0.0] * (len(counts) + 1))
+
+
+def _multiple(value: Any, base: Fraction, kind: pa.DataType) -> Any:
+    if pt.is_floating(kind):
+        whole = round(value / (base.numerator / base.denominator))
+        made = float(whole) * float(base.numerator) / float(base.denominator)
+        return float(np.float32(made)) if pt.is_float32(kind) else made
+    exact = round(Fraction(value) / base) * base
+    if pt.is_integer(kind):
+        return int(exact)
+    return Decimal(exact.numerator) / Decimal(exact.denominator)
+
+
+def _as(number: Decimal, kind: pa.DataType) -> Any:
+    if pt.is_integer(kind):
+        return int(number)
+    return number if pt.is_decimal(kind) else float(np.float32(number)) if pt.is_float32(kind) else float(number)
+
+
+def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Publication:
+    if sum(one.first for one in counts) < least:
+        return Publication([None] * (len(counts) + 1), [True] * len(counts) + [False], [0.0] * (len(counts) + 1))
+    starts = [*_best_groups(counts, least), len(counts)]
+    means = []
+    for first, after in pairwise(starts):
+        held = counts[first:after]
+        records = sum(one.records for one in held)
+        means.append(float(sum(Fraction(one.value) * one.records for one in held) / records))
+    published: list[Any] = []
+    error: list[float] = []
+    people = [sum(one.first for one in counts[first:after]) for first, after in pairwise(starts)]
+    gone = people.index(min(people)) if 0 < nulls < k else -1
+    for number, (first, after) in enumerate(pairwise(starts)):
+        # Half way to the means beside it.
+        beside = [abs(means[number] - means[other]) / 2 for other in (number - 1, number + 1) if 0 <= other < len(means)]
+        published += [None if number == gone else means[number]] * (after - first)
+        error += [sum(beside) / max(len(beside), 1) / 2] * (after - first)
+    return Publication([*published, None], [True] * len(counts) + [False], [*error, 0.0])
+
+
+def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
+    """Returns where the groups start that have the least squared error: from the first value on, each group from its last value back."""
+    before = [0, *accumulate(one.first for one in counts)]
+    numbers = [float(one.value) for one in counts]
+    best: list[tuple[float, int]] = [(0.0, -1)]
+    for end in range(1, len(counts) + 1):
+        found = (float("inf"), -1)
+        weight = mean = error = 0.0
+        most = 0
+        for first in range(end - 1, -1, -1):
+            one = counts[first]
+            weight += one.records
+            apart = numbers[first] - mean
+            mean += apart * one.records / weight
+            error += apart * (numbers[first] - mean) * one.records
+            held, most = before[end] - before[first], max(most, one.first)
+            if held >= least and best[first][0] + error < found[0]:
+                found = best[first][0] + error, first
+            if held >= 2 * least + most:
+                break
+        best.append(found)
+    starts, end = list[int](), len(counts)
+    while end > 0:
+        end = best[end][1]
+        starts.append(end)
+    return starts[::-1]
+
+
+def is_value(value: Any) -> bool:
+    """Tells whether something read from a source is a value: neither null nor what is no finite number."""
+    return value is not None and not (isinstance(value, float) and not isfinite(value))

@@ -1,0 +1,112 @@
+"""How columns that are no quasi-identifiers are published: as they are, or so that no value points at one person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from schemas.reading.model import ExactDecimal, StrictModel, fault, plain
+
+Word = Literal["exact", "shared"]
+EXACT: Word = "exact"
+SHARED: Word = "shared"
+OTHER = "other"
+"""What rare texts become, unless k people have this text."""
+
+
+class Publishing(StrictModel):
+    """How numbers are published: rounded, cut at both ends, or as means of groups."""
+
+    round: Annotated[ExactDecimal, Field(gt=0)] | None = None
+    """Every number is the nearest multiple of this one; of two that are as near the even one."""
+    top: ExactDecimal | None = None
+    """Greater numbers are published as this one."""
+    bottom: ExactDecimal | None = None
+    """Smaller numbers are published as this one."""
+    microaggregate: Annotated[int, Field(ge=2)] | None = None
+    """Numbers are put into groups of at least so many people, and never fewer than k, and each is published as the mean of its group."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        named = [
+            *(["round"] if self.round is not None else []),
+            *(["top and bottom"] if self.top is not None or self.bottom is not None else []),
+            *(["microaggregate"] if self.microaggregate is not None else []),
+        ]
+        if len(named) != 1:
+            raise fault("must say one of round, top or bottom (or both), and microaggregate")
+        if self.top is not None and self.bottom is not None and self.bottom >= self.top:
+            raise fault("top must be greater than bottom")
+        return self
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what is said and nothing else."""
+        return {name: value for name, value in super().canonical().items() if value is not None}
+
+
+Way: TypeAlias = Word | Publishing
+
+
+class ColumnPublication(BaseModel):
+    """How a column is published, and what that lost: figures of what is published, and of no single value.
+
+    Attributes:
+        publish: How, as the job says it.
+        changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean.
+        error: Mean absolute error where values lie evenly between those that are published; null where there is none, or it would tell of
+            the greatest or least values.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    publish: Any
+    changed: float
+    error: float | None
+
+
+def publish_entry(value: object) -> object:
+    """Returns how a column is published, of which faults are told in one sentence.
+
+    Raises:
+        PydanticCustomError: neither a word nor a mapping.
+    """
+    if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
+        return value
+    if not isinstance(value, Mapping):
+        raise fault("must be exact, shared, or one of {round: …}, {top: …, bottom: …} and {microaggregate: …}")
+    return Publishing.model_validate({key: Decimal(str(one)) if isinstance(one, float) else one for key, one in value.items()})
+
+
+Publish = Annotated[
+    Word | Publishing,
+    BeforeValidator(publish_entry),
+    WithJsonSchema({"anyOf": [{"enum": [EXACT, SHARED]}, Publishing.model_json_schema()]}),
+]
+
+
+def canonical_way(way: Way) -> Any:
+    """Returns how a column is published as JSON-able data, the same for the same meaning."""
+    return way if isinstance(way, str) else plain(way)
+
+
+def way_words(way: Any, k: int) -> str:
+    """Returns how a column is published, in words; of a job, or as a manifest says it."""
+    said = canonical_way(way) if not isinstance(way, Mapping) else way
+    if said == SHARED:
+        return f"shared: every value is that of at least {k:,}, others on a grid, '{OTHER}' or withheld"
+    if not isinstance(said, Mapping):
+        return "as in the source"
+    if "round" in said:
+        return f"rounded to multiples of {said['round']}"
+    if "microaggregate" in said:
+        return f"means of groups of at least {max(int(said['microaggregate']), k):,}"
+    ends = [f"{'at most' if end == 'top' else 'at least'} {said[end]}" for end in ("top", "bottom") if end in said]
+    return f"cut: {', '.join(ends)}"
+
+
+def counts_people(way: Way) -> bool:
+    """Tells whether every value that is published is shared by people who are counted."""
+    return way == SHARED or (isinstance(way, Publishing) and way.microaggregate is not None)

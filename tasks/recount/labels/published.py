@@ -1,0 +1,168 @@
+"""Holds columns that are published otherwise than they are against job and source: what stands for each value, and who has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.recount.labels.published_values import Publication, ValueCount, as_column, numeric, plain_values, publication_of
+from core.recount.people import somebody_sql
+from schemas.errors.base import counted
+from schemas.job.job import Job
+from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
+from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.people import PeopleFiles, read_people, values_known
+from tasks.store.database import quote
+
+DIGITS = 6
+"""Of figures."""
+
+
+@dataclass(frozen=True)
+class PublishedSource:
+    """The source as it is published.
+
+    Attributes:
+        original: As the recount reads it from here on.
+        figures: By column, what its publication lost.
+    """
+
+    original: Original
+    figures: dict[str, ColumnPublication] = field(default_factory=dict)
+
+
+def published_source(connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str) -> PublishedSource:
+    """Works out what is published of the source's values, and returns the source so.
+
+    Args:
+        connection: The database; it gets a table for each column.
+        job: Says how columns are published.
+        original: The source as it is.
+        release: What the files are read as.
+
+    Raises:
+        duckdb.Error: the files or the source cannot be read.
+    """
+    if not job.columns.ways:
+        return PublishedSource(original)
+    joins, replaced, figures = [], [], {}
+    for number, (name, way) in enumerate(job.columns.ways.items()):
+        table, column = f"published_{number}", quote(name)
+        values, kind, floating, made = _worked_out(connection, job, original, name, way)
+        out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
+        held = fetched(connection, f"SELECT {column} AS value, count(*) AS records FROM {release} GROUP BY 1")
+        present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
+        figures[name] = _figures(way, made, present, kind)
+        # What is published nowhere became what the rest becomes: too few have it who are released.
+        left = [one if one in present or not counts_people(way) else made.rest for one in made.published]
+        mapped = pa.table({"value": pa.concat_arrays([values, pa.nulls(1, values.type)]), "published": as_column(left, out)})
+        connection.register("mapped", mapped)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM mapped")
+        connection.unregister("mapped")
+        own = f"s.{column}" if not floating else f"CASE WHEN isfinite(s.{column}) THEN s.{column} END"
+        joins.append(f"LEFT JOIN {table} ON {own} IS NOT DISTINCT FROM {table}.value")
+        replaced.append(f"{table}.published AS {column}")
+    relation = f"(SELECT s.* REPLACE ({', '.join(replaced)}) FROM {original.relation} AS s {' '.join(joins)})"
+    return PublishedSource(original._replace(relation=relation), figures)
+
+
+def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -> list[Any]:
+    given = as_given(values, original, name)
+    return plain_values(given if given.type == kind or not pt.is_timestamp(kind) else given.cast(kind))
+
+
+def _worked_out(
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, name: str, way: Way
+) -> tuple[pa.Array, pa.DataType, bool, Publication]:
+    """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
+    k, persons, every = job.privacy.k, original.persons(job), isinstance(way, Publishing)
+    type_of = fetched(connection, f"SELECT {quote(name)} AS value FROM {original.relation} LIMIT 0")["value"].type
+    floating = pt.is_floating(type_of)
+    column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
+    names = f"({', '.join(persons)})"
+    people = f"count(DISTINCT {names}) FILTER ({somebody_sql(persons)})" if persons else "count(*)"
+    counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {original.relation} GROUP BY 1"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE value_counts AS {counts}")
+    first = "SELECT value, people AS first FROM value_counts"
+    if persons:
+        few = "true" if every else f"c.people < {k:d}"
+        least = (
+            f"SELECT min(c.value) AS value FROM (SELECT *, {column} AS own FROM {original.relation}) AS s JOIN value_counts AS c "
+            f"ON s.own = c.value WHERE {somebody_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
+        )
+        first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
+    found = fetched(
+        connection,
+        f"SELECT c.value, people, coalesce(f.first, 0) AS first, records FROM value_counts AS c LEFT JOIN ({first}) AS f "
+        "ON c.value = f.value ORDER BY c.value NULLS LAST",
+    )
+    there = len(found["value"]) - found["value"].null_count
+    values = as_given(found["value"].slice(0, there), original, name)
+    others = [found[one].to_pylist() for one in ("people", "first", "records")]
+    rows = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
+    nulls = int(others[0][there]) if there < len(others[0]) else 0
+    rest = sum(row.first if persons else row.people for row in rows if row.people < k)
+    return values, values.type, floating, publication_of(rows, nulls, rest, values.type, way, k)
+
+
+def _figures(way: Way, made: Publication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
+    """Returns what publication lost, of the values that are published alone."""
+    records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
+    error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
+    standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
+    changed = sum(count for value, count in present.items() if value in standing)
+    share: float = changed / records if records else 0.0
+    told = numeric(kind)
+    if isinstance(way, Publishing) and way.round is not None:
+        unit = 1.0 if pt.is_integer(kind) else 10.0**-kind.scale if pt.is_decimal(kind) else 0.0
+        share *= max(1 - unit / float(way.round), 0.0)
+    elif isinstance(way, Publishing) and way.microaggregate is None:
+        # How far the highest lie above the top is nobody's business.
+        told = False
+    lost = sum(error_of.get(value, 0.0) * count for value, count in present.items())
+    error = round(lost / values, DIGITS) if told and values else 0.0 if told else None
+    return ColumnPublication(publish=canonical_way(way), changed=round(share, DIGITS), error=error)
+
+
+def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:
+    """Counts published values of columns that are shared which fewer than k people of the release have.
+
+    Args:
+        connection: The database.
+        job: Says which columns these are.
+        release: What the files are read as.
+        people: Where the persons of the release are; without them, of jobs that name persons, nothing is counted.
+    """
+    k, faults = job.privacy.k, list[str]()
+    for name in (name for name, way in job.columns.ways.items() if counts_people(way)):
+        if not job.columns.person:
+            few = _few(connection, f"SELECT {quote(name)} AS value, count(*) AS people FROM {release} GROUP BY 1", k)
+            faults += _fault(name, few, k, "records")
+        elif people and name in (known := values_known(job, people)):
+            value, kept = f"value_{known.index(name)}", read_people(people)[1]
+            who = f"SELECT {value} AS value, count(DISTINCT person) FILTER (person <> 0) AS people FROM {kept} GROUP BY 1"
+            faults += _fault(name, _few(connection, who, k), k, "persons")
+            mine = f"SELECT {quote(name)} AS value, count(*) AS records FROM {release} GROUP BY 1"
+            theirs = f"SELECT {value} AS value, sum(records) AS records FROM {kept} GROUP BY 1"
+            [(other,)] = connection.execute(
+                f"SELECT count(*) FROM ({mine}) AS m FULL JOIN ({theirs}) AS t ON m.value IS NOT DISTINCT FROM t.value "
+                "WHERE m.records IS DISTINCT FROM t.records"
+            ).fetchall()
+            if other:
+                faults.append(f"column '{name}' does not hold the values of the persons that were counted")
+    return faults
+
+
+def _few(connection: duckdb.DuckDBPyConnection, counts: str, k: int) -> int:
+    [(few,)] = connection.execute(f"SELECT count(*) FROM ({counts}) WHERE people < {k:d}").fetchall()
+    return int(few)
+
+
+def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
+    return [f"column '{name}' publishes {counted(few, 'value')} of fewer than {k:,} {unit}"] if few else []

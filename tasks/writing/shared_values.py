@@ -1,0 +1,94 @@
+"""Values that enough people have in the source and too few in the release, because records are suppressed: published as the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.formats.published import PublishedValues, read_published_values
+from core.persons.digests import Digests
+from schemas.job.job import Job
+from tasks.engine.runs import Run
+from tasks.source.bounds.published_columns import rows_of_people, shared_columns
+from tasks.source.bounds.value_counts import as_typed, fewest_people, hold, people_of_value, people_together
+from tasks.source.chunks import Chunk, Piece, Source
+from tasks.source.reading import read_chunk
+from tasks.store.database import connect
+from tasks.store.keys import StepCode
+
+LEFT = StepCode("shared", __name__)
+
+
+class Classed(Protocol):
+    """What knows the class of each record."""
+
+    @property
+    def source(self) -> Source:
+        """The source."""
+
+    def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
+        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+
+
+def with_shared_values(run: Run, given: Classed) -> Source:
+    """Returns the source as it is published: no value of fewer than k people who are released.
+
+    Raises:
+        SkaldError: whatever reading the source raises.
+    """
+    source, names, job = given.source, shared_columns(run.job), run.job
+    if not names:
+        return source
+    publish = dict(source.files[0].publish)
+    with connect(job, run.spill) as connection:
+        hold(connection, _released(given, names, job), len(names))
+        for number, name in enumerate(names):
+            known = read_published_values(Path(publish[name][0]))
+            gone = _gone(connection, number, known, job)
+            if len(gone):
+                key = LEFT.key(publish[name][1], [str(one) for one in gone.to_pylist()])
+                made = run.store.make(LEFT.name, key, ".arrow", known.without(gone).write)
+                publish[name] = str(run.store.path(made)), made.sha256
+    return source.model_copy(
+        update={
+            "files": tuple(file.model_copy(update={"publish": publish}) for file in source.files),
+            "chunks": tuple(_published(chunk, publish) for chunk in source.chunks),
+        }
+    )
+
+
+def _published(chunk: Chunk, publish: dict[str, tuple[str, str]]) -> Chunk:
+    def anew(piece: Piece) -> Piece:
+        return piece.model_copy(update={"file": piece.file.model_copy(update={"publish": publish})})
+
+    return Chunk(pieces=tuple(map(anew, chunk.pieces)))
+
+
+def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[Sequence[pa.Array], Digests | None]]:
+    for number, chunk in enumerate(given.source.chunks):
+        kept = given.classes_of(number, chunk) >= 0
+        yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
+
+
+def _gone(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, job: Job) -> pa.Array:
+    """Returns the published values that too few have, and as many more as make those enough that become the rest."""
+    k, persons, kind = job.privacy.k, bool(job.columns.person), known.rest_as.type
+    found = people_of_value(connection, column, persons=persons)
+    values, people = as_typed(found["value"].combine_chunks(), kind), np.asarray(found["people"].combine_chunks())
+    rest = np.asarray(pc.is_in(values, known.rest_as) if not known.rest_as.null_count else pc.is_null(values))
+    gone = (people < k) & ~rest
+    while (gone | rest).any():
+        together, records = people_together(connection, column, values.filter(pa.array(gone | rest)), persons=persons)
+        left = ~gone & ~rest
+        if not records or together >= k or not left.any():
+            break
+        one = fewest_people(found, kind, pa.array(left))
+        gone |= np.asarray(pc.is_in(values, one)) if not one.null_count else np.asarray(pc.is_null(values))
+    return values.filter(pa.array(gone))
