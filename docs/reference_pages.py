@@ -22,8 +22,10 @@ from schemas.policy.policy import Policy
 from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
+from schemas.release.increments import Increment, Joined, Overlap
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
+from schemas.release.together import Together
 
 Schema = Mapping[str, Any]
 BOUNDS = {"minimum": "{} or more", "maximum": "{} or less", "exclusiveMinimum": "more than {}", "minItems": "{} at least", "pattern": ""}
@@ -227,7 +229,8 @@ def policy_page() -> str:
 def manifest_page() -> str:
     """Returns the page of a manifest's fields."""
     head = "# The manifest\n\n`manifest.json` says what a release is and what was measured: counts, names, digests, no cell value.\n\n"
-    return NOTE + head + "".join(_fields(model) for model in (Manifest, Terms, QidTerms, LatticeFigures))
+    models = (Manifest, Terms, QidTerms, LatticeFigures, Increment, Overlap, Joined, Together)
+    return NOTE + head + "".join(_fields(model) for model in models)
 
 
 def _fields(model: type[BaseModel]) -> str:

@@ -1,4 +1,4 @@
-"""Every table and figure of the four papers beside what is measured here: writes docs/papers.md and its pictures.
+"""Every table and figure of the four papers next to what is measured here: writes the parts that docs/papers.md includes.
 
     python -m benchmarks.papers [skald] [mondrian] [rayden] [clustering] [--adult DIR] [--chunk-rows 20000] [--hands 1000000]
 
@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.papers import clustering, mondrian, rayden, skald
-from benchmarks.papers.page import ROOT, Block, replaced
+from benchmarks.papers.page import ROOT, Block, write
 
-PAGE = ROOT / "docs" / "papers.md"
 CHAPTERS: dict[str, Callable[[argparse.Namespace], Iterator[Block]]] = {
     "skald": skald.chapter,
     "mondrian": mondrian.chapter,
@@ -37,7 +36,7 @@ def main() -> None:
     for name in given.chapters or CHAPTERS:
         print(f"{name} …", flush=True)
         for block in CHAPTERS[name](given):
-            PAGE.write_text(replaced(PAGE.read_text("utf-8"), *block), "utf-8")
+            write(block)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page that stands beside the papers: what is measured stands between marks, and the words around them are written by hand."""
+"""The page of the papers' figures: measured parts are files that it includes, and the words around them are written by hand."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from core.charts.lines import lines
 from core.charts.scales import scale_of, short
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "papers.md"
+PARTS = ROOT / "docs" / "papers"
 IMAGES = ROOT / "docs" / "images" / "papers"
 
 
 class Block(NamedTuple):
-    """A measured part of the page: between which marks, and its text."""
+    """A measured part of the page: the name of its file, and its text."""
 
     name: str
     text: str
 
 
-def replaced(page: str, name: str, text: str) -> str:
-    """Returns the page with another text between two marks.
+def write(block: Block) -> None:
+    """Writes a measured part into the file that the page includes.
 
     Raises:
-        ValueError: the page has no such marks.
+        ValueError: the page includes no such part.
     """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, found, rest = page.partition(begin)
-    _, also, after = rest.partition(end)
-    if not (found and also):
-        raise ValueError(name)
-    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
+    if f"```{{include}} papers/{block.name}.txt" not in PAGE.read_text("utf-8"):
+        raise ValueError(block.name)
+    (PARTS / f"{block.name}.txt").write_text(f"{block.text}\n", "utf-8")
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -15,7 +15,7 @@ from core.columns.column_types import working
 from core.composition import contents
 from core.composition.contents import Likeness, Sketch, contents_of, kind_of
 from tasks.composition.earlier import likeness
-from tests.columns_of_types import FAMILIES, Kind
+from tests.corpus.columns_of_types import FAMILIES, Kind
 
 COLUMNS = [
     pa.array([1, 2, None, 1], pa.int64()),

@@ -1,19 +1,20 @@
-"""The programs that a how-to shows, as files."""
+"""The programs that a how-to includes."""
 
 from __future__ import annotations
 
-import re
+import shutil
 from pathlib import Path
 
 from tests.places import ROOT
 
-BLOCK = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", re.M | re.S)
+PROGRAMS = ROOT / "docs" / "programs"
 
 
 def programs(page: str, folder: Path) -> list[str]:
-    """Writes every program of a page that has a caption into a folder; returns their names."""
-    found = BLOCK.findall((ROOT / "docs" / "howto" / page).read_text("utf-8"))
-    for name, text in found:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return [name for name, _ in found]
+    """Copies every program that a page includes into a folder; returns their names."""
+    source = PROGRAMS / Path(page).stem
+    names = sorted(str(path.relative_to(source)) for path in source.rglob("*") if path.is_file())
+    text = (ROOT / "docs" / "howto" / page).read_text("utf-8")
+    assert all(f"```{{literalinclude}} ../programs/{source.name}/{name}" in text for name in names)
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    return names

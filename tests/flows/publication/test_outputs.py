@@ -25,8 +25,8 @@ from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tasks.report.again import report_again
 from tasks.utility.utility import measure
-from tests.columns_of_types import FAMILIES, columns_of, table_of
 from tests.conftest import Anonymise, CommandLine
+from tests.corpus.columns_of_types import FAMILIES, columns_of, table_of
 from tests.jobs import PAYLOAD, QIDS, job_of, people, people_job, released, write_job
 
 TABLE = people(400)

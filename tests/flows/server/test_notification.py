@@ -20,7 +20,7 @@ from tests.patience import SECONDS, until
 from tests.places import ROOT
 from tests.prefect_server import serving
 
-PAGE = (ROOT / "docs" / "howto" / "notify.md").read_text("utf-8")
+SCRIPT = ROOT / "docs" / "programs" / "notify" / "notify.py"
 
 
 @contextmanager
@@ -47,8 +47,7 @@ def receiving() -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def script() -> str:
-    [text] = re.findall(r"^:caption: notify.py\n\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return str(text)
+    return SCRIPT.read_text("utf-8")
 
 
 def test_the_script_of_the_page_is_python_and_asks_for_what_skald_deploys() -> None:

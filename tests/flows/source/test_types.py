@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import SourceError
-from tests.columns_of_types import FAMILIES, NESTED, OTHERS, Kind, columns_of, table_of
 from tests.conftest import Anonymise
+from tests.corpus.columns_of_types import FAMILIES, NESTED, OTHERS, Kind, columns_of, table_of
 from tests.jobs import job_of, write_job
 
 CASES = [(family, name, role) for family, kinds in FAMILIES.items() for name in kinds for role in ("q", "s", "i")]

@@ -1,0 +1,98 @@
+"""The documents are short and plain: the size of docs/, the length of sentences, and the field's words in place of our own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tests.places import ROOT
+
+MOST_BYTES = 180_000
+MOST_WORDS, MEDIAN_WORDS = 35, 18
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if not {"_build", "reference"} & set(path.relative_to(ROOT / "docs").parts))
+TEXTS = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")), *PAGES]
+PRIVATE = {
+    r"told|tells|telling": "reveals, discloses; says, reports",
+    r"known again|remade|made anew": "re-linked; rebuilt",
+    r"crowds?": "linear counting",
+    r"shelf|shelves": "two-level shuffle",
+    r"desks?": "call queue",
+    r"sealed|sealing|seals?": "encrypted; digest",
+    r"abreast": "data-parallel",
+    r"ladders?": "hierarchy, levels",
+    r"placements?": "positions",
+    r"outlook|front page": "forecast",
+    r"fronts": "Pareto fronts",
+    r"strange|strangers?|foreign": "mismatching; not ours",
+    r"judgements?": "verdict",
+    r"beside": "next to, with, besides",
+    r"the whole of|what a node leaves|remainders?": "the complete table; suppressed records",
+    r"stars?|starred|starring": "cell suppression, suppressed cells",
+    r"rounds": "further passes",
+    r"surcharges?": "suppression penalty",
+    r"likely squares": "expected sum of squared class sizes",
+    r"hulls?": "labels of sets",
+    r"dissolving|dissolve|dissolved": "class dissolution",
+    r"pooled|pooling": "merged",
+    r"lots": "batches of cuts",
+    r"ledger": "release history",
+    r"at rest": "stable source; encryption of storage",
+    r"laid aside|passing folders?": "quarantined; temporary folders",
+    r"afterwards": "then, after publication",
+    r"let go|give back|given back": "release memory",
+}
+"""Patterns of words that only we use, and what the field says."""
+
+
+def prose(text: str) -> str:
+    """Returns a page without code, tables, comments, directives and targets of links; a piece of code counts as one word."""
+    text = re.sub(r"^(`{3,}|:{3,}).*?^\1$", "\n", text, flags=re.M | re.S)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"^(?: {4}(?! *[-*] ).*|\|.*\||\([a-z-]+\)=)$", "", text, flags=re.M)
+    text = re.sub(r"(`+)[^`].*?\1", "code", text, flags=re.S)
+    text = re.sub(r"\[[\w/.]+\.py\]", "[code]", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"^\[[\w.-]+\]: .*$", "", text, flags=re.M)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yields the sentences of a page; an item of a list ends the sentence before it, and headings are none."""
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*:>]|\d+\.) )|\n(?=#)", prose(text)):
+        block = re.sub(r"^\s*(?:[-*:>]|\d+\.)\s+", "", part.strip())
+        if not block.startswith("#"):
+            yield from re.split(r"(?<![ (][A-Z]\.)(?<=[.!?])[*)\"]*\s+(?=[\"*(]*(?:[A-Z0-9]|[kltn]\b|code))", " ".join(block.split()))
+
+
+def words(sentence: str) -> int:
+    """Counts the words of a sentence."""
+    return sum(any(letter.isalnum() for letter in word) for word in sentence.split())
+
+
+def test_the_pages_together_are_short_enough_to_read() -> None:
+    assert sum(path.stat().st_size for path in PAGES) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_sentences_are_short(page: Path) -> None:
+    found = [sentence for sentence in sentences(page.read_text("utf-8")) if words(sentence)]
+    assert not [sentence for sentence in found if words(sentence) > MOST_WORDS]
+    assert median(map(words, found)) <= MEDIAN_WORDS
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_no_word_is_ours_alone(page: Path) -> None:
+    text = prose(page.read_text("utf-8"))
+    found = {match[0]: better for word, better in PRIVATE.items() for match in re.finditer(rf"\b(?:{word})\b", text, re.I)}
+    assert not found
+
+
+def test_long_sentences_are_found_and_code_is_not_read() -> None:
+    long = " ".join(["word"] * 40)
+    listed = f"- {long}. Two, by R. Wong: [here]({long.replace(' ', '/')}).\n"
+    text = f"# {long}\n\nOne. `{long}` is code.\n\n{listed}\n```text\n{long}\n```\n\n| {long} |\n"
+    assert [words(sentence) for sentence in sentences(text) if words(sentence)] == [1, 3, 40, 5]
+    assert max(words(sentence) for sentence in sentences(f"First\n{long}")) == 41
