@@ -89,6 +89,7 @@ class Job(StrictModel):
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _at_hand: Path | None = PrivateAttr(default=None)
     _is_scratch: bool = PrivateAttr(default=False)
+    _is_of_several: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any) -> None:
         """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
@@ -116,6 +117,11 @@ class Job(StrictModel):
         replay = content.pop("replay")
         # By its id: the same release may be named or given as a folder.
         return content if replay is None else content | {"replay": Path(replay).name}
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether this is one table of a job of several, in which persons are counted whatever the table says."""
+        return self._is_of_several
 
     @property
     def folder(self) -> Path:

@@ -120,7 +120,7 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
     if job.suppression.limit > policy.suppression.limit:
         least, most = plain(job.suppression.limit), plain(policy.suppression.limit)
         faults.append(f"suppression.limit is {least}, and the policy allows {most} at most")
-    if policy.person and not job.columns.person and not job.columns.each_a_person:
+    if policy.person and not (job.columns.person or job.columns.each_a_person or job.is_of_several):
         faults.append("columns.person is not said; name the columns that tell persons apart, or say none if every record is a person")
     if job.columns.accept_untreated and not policy.accept_untreated:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")

@@ -13,6 +13,7 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.policy import PolicyError
 from schemas.errors.tables import HistoryError, RelationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables
@@ -235,3 +236,15 @@ def test_numbers_of_rows_alone_can_set_too_many_apart(tmp_path: Path, source: di
         tables(hospital_job(tmp_path, source, privacy={"k": 60}, suppression={"limit": 0}), ())
     with pytest.raises(HistoryError, match="k = 1,000 cannot be met by 150 persons"):
         tables(tmp_path / "job.yaml", ("privacy.k=1000",))
+
+
+def test_a_policy_that_asks_for_persons_takes_a_job_of_tables_and_asks_the_rest_of_each(
+    tmp_path: Path, source: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, policy = hospital_job(tmp_path, source), tmp_path / "policy.yaml"
+    monkeypatch.setenv("SKALD_POLICY", str(policy))
+    policy.write_text("version: 1\nprivacy: {k: 4}\nsuppression: {limit: 0.3}\nperson: required\n")
+    assert tables(job, ()).manifest.policy
+    policy.write_text("version: 1\nprivacy: {k: 5}\nsuppression: {limit: 0.3}\nperson: required\n")
+    with pytest.raises(PolicyError, match="asks for 5 or more"):
+        tables(job, ())
