@@ -1,6 +1,6 @@
 """What a run costs as the data grow to the paper's size, beside a plain DuckDB copy of the same columns.
 
-    python -m benchmarks.scale [--rows 125000000] [--memory 1GB] [--prefect] [--roots 3 24] [--data FOLDER]
+    python -m benchmarks.scale [--rows 125000000] [--memory 1GB] [--prefect] [--roots 3 24] [--objective gcp] [--data FOLDER]
 
 The data, files of a million patients, are made once in ``benchmarks/.data`` (or ``--data``) and kept. Sizes are 1, 5, 25 and 125 million
 records as far as ``--rows`` goes. The last table shows that the size of a chunk does not matter. Ends with 1 if the process tree of a run
@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.measure import Cost, measure, skald
 from data.medical import make_medical
 from data.tables import JOBS
+from schemas.job.objectives import DEFAULT_OBJECTIVE
 from schemas.reading.memory import memory_bytes
 
 DATA = Path(__file__).parent / ".data"
@@ -28,6 +29,7 @@ PER_FILE = 1_000_000
 SIZES = (1, 5, 25, 125)
 CHUNKS = (100_000, 1_000_000, 5_000_000)
 MOST = 1.5
+OF_METHOD = {"roots", "objective"}
 COPY = """
 import duckdb, sys
 connection = duckdb.connect(config={"memory_limit": sys.argv[1], "temp_directory": "spill"})
@@ -42,20 +44,22 @@ def main() -> None:
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--prefect", action="store_true", help="run through Prefect, not --direct")
     parser.add_argument("--roots", type=int, nargs="+", default=[3])
+    parser.add_argument("--objective", default=DEFAULT_OBJECTIVE, help="what the search minimises; dm_star is the paper's")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     data = prepare(options.data / "medical-scale", options.rows)
     sizes = [millions for millions in SIZES if millions * PER_FILE <= options.rows] or [max(options.rows // PER_FILE, 1)]
     mode = [] if options.prefect else ["--direct"]
     peaks = []
-    print(f"medical, k = 50, limit 0.01, memory {options.memory}, {'Prefect' if options.prefect else '--direct'}\n")
+    how = "Prefect" if options.prefect else "--direct"
+    print(f"medical, k = 50, limit 0.01, objective {options.objective}, memory {options.memory}, {how}\n")
     heads = f"{'records':>12}{'roots':>7}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}"
     print(f"{heads}  node, DM*, optimum")
     for millions in sizes:
         files = sorted(data.glob("*.parquet"))[:millions]
         copy = copied(files, options.memory)
         for roots in options.roots if millions == sizes[-1] else options.roots[:1]:
-            cost, said = anonymised(files, options.memory, mode, roots=roots)
+            cost, said = anonymised(files, options.memory, mode, roots=roots, objective=options.objective)
             peaks.append(cost.peak)
             records = said["records"]
             found = f"{tuple(said['node'])} {said['loss']['dm_star']:.4g} {said['optimal'].split(';')[0]}"
@@ -66,7 +70,7 @@ def main() -> None:
     files = sorted(data.glob("*.parquet"))[: min(5, sizes[-1])]
     print(f"\n{'chunk rows':>12}{'CPU s':>9}{'peak MB':>9}   ({len(files)} files)")
     for rows in CHUNKS:
-        cost, _ = anonymised(files, options.memory, mode, chunk_rows=rows)
+        cost, _ = anonymised(files, options.memory, mode, chunk_rows=rows, objective=options.objective)
         peaks.append(cost.peak)
         print(f"{rows:>12,}{cost.cpu:>9.1f}{cost.peak / 1e6:>9.0f}")
     if max(peaks) > MOST * memory_bytes(options.memory):
@@ -96,7 +100,7 @@ def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int 
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")
         shutil.copy(JOBS / "medical.yaml", folder)
         given = [f"memory={memory}", f"source.path={json.dumps([str(file) for file in files])}"]
-        given += [f"{'method.' if key == 'roots' else ''}{key}={value}" for key, value in settings.items()]
+        given += [f"{'method.' if key in OF_METHOD else ''}{key}={value}" for key, value in settings.items()]
         options = [part for setting in given for part in ("--set", setting)]
         cost = measure(skald("run", "medical.yaml", *options, *mode), folder, PYTHONPATH=str(ROOT))
         current = (folder / "releases" / "medical" / "CURRENT").read_text().strip()
