@@ -29,6 +29,8 @@ $(VENV)/running: pyproject.toml constraints.txt
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "Installing what SKALD and its tests need into $(VENV): about two gigabytes from the package index."
 	$(call install,'.[dev]')
+	@# Tests measure the memory of runs, what they load and what they print: in these runs nothing must be compiled.
+	$(BIN)/python -m flows.compilation
 	@touch $(VENV)/running $@
 
 demo: $(VENV)/running
