@@ -21,7 +21,7 @@ if not __package__:
 
 from flows.python.anonymising import anonymise_table
 from flows.python.calls import JobFile, asked, plan_job, run_job, verify_for
-from flows.python.several_tables import anonymise_tables
+from flows.python.several_tables import anonymise_tables, names_tables
 from flows.python.shown import Anonymised, Published
 from schemas.errors.base import SkaldError
 
@@ -95,7 +95,7 @@ def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = Non
     Raises:
         SkaldError: the job or the data are wrong, or the promise cannot be kept.
     """
-    if isinstance(frame, Mapping):
+    if isinstance(frame, Mapping) and names_tables(job):
         if isinstance(job, Mapping):
             job = {"version": 2, "name": "tables", "memory": "1GB"} | dict(job)
         return anonymise_tables(frame, *asked(job, settings))

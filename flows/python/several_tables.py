@@ -10,7 +10,7 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from flows.python.anonymising import LEFT
-from flows.python.calls import tables_flow, within
+from flows.python.calls import JobFile, tables_flow, within
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
 from schemas.reading.given import GivenJob, given_job, scratch_job
@@ -62,6 +62,13 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
             return {name: read_frame(files[name], kind) for name, kind in kinds.items()}, AnonymisedTables(manifest, documents)
 
     return within(made)
+
+
+def names_tables(job: JobFile) -> bool:
+    """Returns whether a job, a path or its content, is one of several tables."""
+    from schemas.relational.tables_job import is_of_tables
+
+    return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
 
 
 def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from schemas.errors.base import SkaldError
@@ -21,6 +22,7 @@ from tasks.lineage.sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
 
+Client = TypeVar("Client")
 URL, CONFIGURATION, TRANSPORT = "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT"
 INTERRUPTED = 130
 _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
@@ -109,13 +111,26 @@ def dataset_of(address: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/") or "/"
 
 
+def _unaliased(client: Callable[[], Client]) -> Client:
+    """Makes a client of the environment, which it leaves as it was.
+
+    The client writes further names of its address there. They would outlive this run, and ask for the events of later ones.
+    """
+    before = {name for name in os.environ if name.startswith(TRANSPORT)}
+    try:
+        return client()
+    finally:
+        for name in [name for name in os.environ if name.startswith(TRANSPORT) and name not in before]:
+            del os.environ[name]
+
+
 def _client() -> OpenLineageClient | None:
     try:
         from openlineage.client import OpenLineageClient  # noqa: PLC0415 - the package is an option
 
         url = os.environ.get(URL, "")
         if not url.startswith("file://"):
-            return OpenLineageClient()
+            return _unaliased(OpenLineageClient)
         # The client knows files by a configuration only, and one line of environment is what people write.
         return OpenLineageClient(config={"transport": {"type": "file", "log_file_path": urlsplit(url).path, "append": True}})
     except ImportError:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from openlineage.client import OpenLineageClient
 
+from schemas.job.job import load_job
+from tasks.lineage.events import RunEvents
 from tasks.lineage.sending import Sender
+from tests.jobs import people, people_job
 
 
 class Endpoint:
@@ -73,3 +78,11 @@ def test_what_is_refused_is_told_once_by_kind_and_never_by_text(caplog: pytest.L
     assert "OSError" in line
     assert "KeyError" in line
     assert "hidden" not in line
+
+
+def test_a_client_of_the_environment_leaves_it_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenLineage's client writes further names of its address there, by which later runs of the process would send events too."""
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    before = dict(os.environ)
+    RunEvents(load_job(people_job(tmp_path, people(10))))
+    assert dict(os.environ) == before

@@ -86,7 +86,8 @@ def test_what_steps_get_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_job_comes_back_as_it_was(tmp_path: Path) -> None:
-    for path in [people_job(tmp_path, people(10)), *sorted((ROOT / "data").rglob("*.yaml"))]:
+    ours = [path for path in sorted((ROOT / "data").rglob("*.yaml")) if "\nversion: 2" not in f"\n{path.read_text('utf-8')}"]
+    for path in [people_job(tmp_path, people(10)), *ours]:
         job = load_job(path)
         [other] = back(job)
         assert other == job
