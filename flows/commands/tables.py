@@ -96,7 +96,7 @@ def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence
 
 def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
     """Makes the report of a release of several tables again, from its manifest alone."""
-    from tasks.relational.publication import write_text
+    from tasks.publication.staging import write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
     from tasks.store.files import open_folder
@@ -104,9 +104,7 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
     manifest = verify_tables(None, release).manifest
     if as_json:
         print_json(report_content(manifest))
-    written = []
-    if to:
-        written = [write_text(open_folder(to) / name, text) for name, text in report_texts(manifest).items()]
+    written = write_texts(open_folder(to), report_texts(manifest)) if to else []
     if not as_json:
         where = f"Made again from manifest.json: {' and '.join(map(str, written))}" if to else "The report is what its manifest says."
         Screen(highlight=False).print(where)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -12,7 +10,6 @@ from schemas.release.files import Document, PublishedFile
 
 FORMAT = 3
 """The format of manifests of several tables."""
-_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
 
 
 class ReleasedPersons(BaseModel):
@@ -149,20 +146,3 @@ class TablesManifest(BaseModel):
     def listed(self) -> dict[str, str]:
         """SHA-256 of each other file of the release, by path."""
         return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
-
-
-def sealed_text(manifest: TablesManifest) -> tuple[TablesManifest, str]:
-    """Returns a manifest that bears its seal, and what its file holds."""
-    text = _text(manifest.model_copy(update={"seal": ""}))
-    sealed = manifest.model_copy(update={"seal": hashlib.sha256(text.encode()).hexdigest()})
-    return sealed, _text(sealed)
-
-
-def keeps_seal(content: bytes) -> bool:
-    """Tells whether a manifest's file holds what it was sealed with."""
-    found = _SEAL.search(content)
-    return found is not None and hashlib.sha256(content[: found.start(1)] + content[found.end(1) :]).hexdigest().encode() == found[1]
-
-
-def _text(manifest: TablesManifest) -> str:
-    return manifest.model_dump_json(indent=2) + "\n"

@@ -12,10 +12,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from schemas.release.files import Document
-from schemas.release.manifest import Manifest
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 DOCUMENTS = ("report.html", "report.json")
@@ -27,7 +28,27 @@ SCHEME = "ed25519:"
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
 
 
-def listing(manifest: Manifest, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Manifest, str]:
+Sealed = TypeVar("Sealed", bound=BaseModel)
+
+
+class Signable(Protocol):
+    """A manifest, of one table or of several, as far as it is signed; it has the fields of ``IN_SHORT``, too."""
+
+    @property
+    def signed_by(self) -> str | None:
+        """The key of the signature, if there is one."""
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """SHA-256 of each other file of the release, by path."""
+
+
+IDENTITY = ("release", "name", "format")
+IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "records", "released")
+"""What a signed statement says of a release, besides the digest of its manifest."""
+
+
+def listing(manifest: Sealed, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Sealed, str]:
     """Returns a manifest that lists all files of its release and bears its seal, and what its file holds."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.
@@ -36,7 +57,7 @@ def listing(manifest: Manifest, documents: tuple[Document, ...], signed_by: str 
     return sealed, _text(sealed)
 
 
-def _text(manifest: Manifest) -> str:
+def _text(manifest: BaseModel) -> str:
     return manifest.model_dump_json(indent=2) + "\n"
 
 
@@ -48,7 +69,7 @@ def is_sealed(content: bytes) -> bool:
     return hashlib.sha256(content[: found.start(1)] + content[found.end(1) :]).hexdigest().encode() == found[1]
 
 
-def is_as_written(content: bytes, manifest: Manifest) -> bool:
+def is_as_written(content: bytes, manifest: BaseModel) -> bool:
     """Tells whether a manifest's file holds nothing but what was read of it: no key that nobody looks at, none twice, no other spelling."""
     read, known = json.loads(content), manifest.model_dump(mode="json")
     if _more(read, known):
@@ -66,7 +87,7 @@ def _more(read: Any, known: Any) -> int:
     return 0
 
 
-def statement_of(manifest: Manifest, content: bytes) -> bytes:
+def statement_of(manifest: Signable, content: bytes) -> bytes:
     """Returns what is signed of a release: the digest of each of its files, and in short what it is.
 
     Args:
@@ -74,20 +95,8 @@ def statement_of(manifest: Manifest, content: bytes) -> bytes:
         content: What its file holds.
     """
     digests = _digests(manifest, content)
-    predicate = {
-        "release": manifest.release,
-        "name": manifest.name,
-        "format": manifest.format,
-        "manifest": {"sha256": digests[MANIFEST]},
-        "created": manifest.created,
-        "source_name": manifest.source_name,
-        "run_by": manifest.run_by,
-        "method": manifest.method,
-        "privacy": manifest.privacy,
-        "policy": manifest.policy,
-        "records": manifest.records,
-        "released": manifest.released,
-    }
+    predicate = {name: getattr(manifest, name) for name in IDENTITY}
+    predicate |= {"manifest": {"sha256": digests[MANIFEST]}} | {name: getattr(manifest, name) for name in IN_SHORT}
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": _subjects(digests),
@@ -97,7 +106,7 @@ def statement_of(manifest: Manifest, content: bytes) -> bytes:
     return json.dumps(statement, indent=1, ensure_ascii=False).encode()
 
 
-def is_statement_of(payload: bytes, manifest: Manifest, content: bytes) -> bool:
+def is_statement_of(payload: bytes, manifest: Signable, content: bytes) -> bool:
     """Tells whether a signed statement is of the files of a release, each with the digest that the manifest lists.
 
     What it says of them in short may be worded otherwise by another version; whoever signed stands for it.
@@ -115,7 +124,7 @@ def is_statement_of(payload: bytes, manifest: Manifest, content: bytes) -> bool:
         return False
 
 
-def _digests(manifest: Manifest, content: bytes) -> dict[str, str]:
+def _digests(manifest: Signable, content: bytes) -> dict[str, str]:
     return {MANIFEST: hashlib.sha256(content).hexdigest()} | manifest.listed
 
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
@@ -17,7 +17,8 @@ from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
-from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
+from schemas.relational.manifest import TablesManifest
+from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, is_sealed, listing
 from schemas.release.files import Document
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
@@ -35,6 +36,9 @@ from tasks.verification.stated import stated_faults
 
 if TYPE_CHECKING:
     from tasks.release.signatures import Signer
+
+
+Published = TypeVar("Published", Manifest, TablesManifest)
 
 
 def release_id(job: Job, source: Source) -> str:
@@ -62,13 +66,18 @@ def published(job: Job, release: str) -> Manifest | None:
     manifest = read_manifest(folder)
     if manifest is None:
         raise StorageError.altered(release, 1)
-    lost = sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
+    lost = lost_files(folder, manifest)
     # Manifests of earlier formats had no seal.
     lost += manifest.format >= FORMAT and not is_sealed(manifest_content(folder))
     if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
+
+
+def lost_files(folder: Path, manifest: Signable) -> int:
+    """Returns how many files are missing from a release that its manifest lists, the signature included."""
+    return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
 
 
 def staging_folder(job: Job, release: str) -> Path:
@@ -114,29 +123,49 @@ def complete(
     """
     if faults := stated_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
-    signer = signer_of(job)
     origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
         terms = manifest.asked or terms_of(job, manifest.node)
-        written = write_report(staging, make_report(manifest, terms, recount, examples(manifest, terms)))
-        documents = [_document(path) for path in written]
+        texts = _texts(make_report(manifest, terms, recount, examples(manifest, terms)))
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    return sealed_in(job, staging, manifest, texts, report_code())
+
+
+def sealed_in(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
+    """Puts the documents of a release, its manifest and, where there is a key, its signature beside the staged data, and on the disk.
+
+    Args:
+        job: Names the target.
+        staging: Where they go.
+        manifest: Of the release, without the documents.
+        texts: The documents by name.
+        code: Fingerprint of the code that made them.
+
+    Returns:
+        The manifest as it is published.
+
+    Raises:
+        SigningKeyError: there is a key, and it cannot be used.
+        StorageError: the target cannot be written.
+        LargeManifestError: the manifest is larger than is read later on.
+    """
+    signer = signer_of(job)
+    try:
+        written: list[Path] = write_texts(staging, texts)
+        documents = (Document(path=path.name, sha256=file_digest(path), code=code, bytes=path.stat().st_size) for path in written)
         manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
         if not is_readable(text.encode()):
             raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES)
-        written.append(_write(staging / MANIFEST, text))
-        if signer:
-            written.append(_write(staging / SIGNATURE, signer.signature(manifest, text.encode())))
+        last = {MANIFEST: text} | ({SIGNATURE: signer.signature(manifest, text.encode())} if signer else {})
+        written += write_texts(staging, last)
         # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
         for path in (*written, staging / "data", staging):
             flush(path)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return manifest
-
-
-def _document(path: Path) -> Document:
-    return Document(path=path.name, sha256=file_digest(path), code=report_code(), bytes=path.stat().st_size)
 
 
 def signer_of(job: Job) -> Signer | None:
@@ -177,7 +206,7 @@ def write_report(folder: Path, report: Report) -> list[Path]:
     Raises:
         StorageError: the disk is full or the folder cannot be written.
     """
-    return [_write(folder / name, text) for name, text in _texts(report).items()]
+    return write_texts(folder, _texts(report))
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
@@ -197,6 +226,15 @@ def restore_report(release: Path, report: Report) -> list[Path]:
 
 def _texts(report: Report) -> dict[str, str]:
     return {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Writes files of a release by name, each whole or not at all; returns them.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
+    """
+    return [_write(folder / name, text) for name, text in texts.items()]
 
 
 def _write(path: Path, text: str) -> Path:

@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError
-from schemas.relational.manifest import ReleasedPersons, TablesManifest, sealed_text
+from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE
-from schemas.release.files import Document, PublishedFile
+from schemas.release.files import PublishedFile
 from tasks.engine.peak_memory import give_back, peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
-from tasks.publication.staging import point_current, publish, signer_of, staging_folder
+from tasks.publication.staging import lost_files, point_current, publish, sealed_in, staging_folder
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.figures import loss_of_tables, rows_of_tables
@@ -31,7 +30,7 @@ from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
 from tasks.relational.verified import read_tables_manifest
 from tasks.source.sources import check_unchanged
-from tasks.store.files import file_digest, flush, open_up, write_whole
+from tasks.store.files import flush, open_up
 from tasks.store.secret import secret_of
 from tasks.store.store import Artifact
 
@@ -66,7 +65,7 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
     if not folder.is_dir():
         return None
     manifest = read_tables_manifest(folder)
-    if lost := sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else []))):
+    if lost := lost_files(folder, manifest):
         raise StorageError.altered(release, lost)
     point_current(run.job, release)
     run.published(())
@@ -116,7 +115,8 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
     manifest = _manifest(given, outcome, staged, counted)
 
     def finish() -> TablesManifest:
-        whole = _complete(run, staging, manifest)
+        made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+        whole = sealed_in(run.job, staging, made, report_texts(made), report_code_of_tables())
         run.work.keep()
         run.work.check()
         publish(run.job, staging, given.release)
@@ -175,37 +175,3 @@ def _promised(job: TablesJob) -> dict[str, Any]:
             if section != "k":
                 promised.setdefault(section, {})[table] = columns
     return promised
-
-
-def _complete(run: Run, staging: Path, manifest: TablesManifest) -> TablesManifest:
-    """Puts report, manifest and, where there is a key, signature beside the staged tables; returns the manifest as it is published."""
-    signer = signer_of(run.job)
-    manifest = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
-    try:
-        documents = []
-        for name, text in report_texts(manifest).items():
-            path = write_text(staging / name, text)
-            documents.append(Document(path=name, sha256=file_digest(path), code=report_code_of_tables(), bytes=path.stat().st_size))
-        manifest, text = sealed_text(
-            manifest.model_copy(update={"documents": tuple(documents), "signed_by": signer.name if signer else None})
-        )
-        paths = [staging / one.path for one in documents] + [write_text(staging / MANIFEST, text)]
-        if signer:
-            paths.append(write_text(staging / SIGNATURE, signer.signature(cast(Any, manifest), text.encode())))
-        # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
-        for path in (*paths, staging / "data", staging):
-            flush(path)
-    except OSError as error:
-        raise StorageError.not_writable(str(run.job.target_path), error.strerror or "unknown reason") from None
-    return manifest
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Writes a file of a release, whole or not at all, and returns it.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
-    write_whole(path, lambda part: part.write_text(text, "utf-8"))
-    open_up(path)
-    return path

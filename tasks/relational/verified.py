@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
-from schemas.relational.manifest import TablesManifest, keeps_seal
+from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE
+from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed
 from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
@@ -76,7 +76,7 @@ def read_tables_manifest(release: Path) -> TablesManifest:
         manifest, content = None, b""
     if manifest is None:
         raise StorageError.not_a_release(str(release), f"{MANIFEST} cannot be read as a manifest of several tables")
-    if not keeps_seal(content):
+    if not is_sealed(content):
         raise StorageError.altered(manifest.release, 1)
     check_names(str(release), manifest.listed)
     return manifest
@@ -153,7 +153,7 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
         signature, content = (content_of(release / name, MOST_BYTES, links=False) for name in (SIGNATURE, MANIFEST))
     except OSError:
         return ["the signature cannot be read"]
-    return signature_faults(cast(Any, manifest), content, signature, key)
+    return signature_faults(manifest, content, signature, key)
 
 
 def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:

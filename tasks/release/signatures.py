@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of, open_regular
-from schemas.release.evidence import SCHEME, Envelope, is_statement_of, read_envelope, signed_bytes, statement_of
-from schemas.release.manifest import Manifest
+from schemas.release.evidence import SCHEME, Envelope, Signable, is_statement_of, read_envelope, signed_bytes, statement_of
 from tasks.release.signing import SIGNING_KEY
 
 MOST_BYTES = 10_000
@@ -39,7 +38,7 @@ class Signer:
     def _public(self) -> bytes:
         return self._key.public_key().public_bytes_raw()
 
-    def signature(self, manifest: Manifest, content: bytes) -> str:
+    def signature(self, manifest: Signable, content: bytes) -> str:
         """Returns what ``manifest.sig`` holds for a manifest, of which ``content`` is the file."""
         payload = statement_of(manifest, content)
         return Envelope(payload, self._public, self._key.sign(signed_bytes(payload))).text()
@@ -92,7 +91,7 @@ def read_public_key(path: Path) -> bytes:
     return key.public_bytes_raw()
 
 
-def signature_faults(manifest: Manifest, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
+def signature_faults(manifest: Signable, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
     """Returns what is wrong with a signature.
 
     Args:
