@@ -136,7 +136,7 @@ def run(
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
     from schemas.job.job import load_job
-    from schemas.relational.tables_job import is_of_tables
+    from schemas.reading.job_files import is_of_tables
 
     if is_of_tables(job, settings or ()):
         from flows.commands.tables import run_tables
@@ -215,7 +215,7 @@ def plan(
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
-    from schemas.relational.tables_job import is_of_tables
+    from schemas.reading.job_files import is_of_tables
     from tasks.planning.plan import make_plan
 
     if is_of_tables(job, settings or ()):
@@ -234,12 +234,16 @@ def plan(
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
-    from schemas.relational.table_jobs import unit_job
-    from schemas.relational.tables_job import is_of_tables, load_tables_job
+    from schemas.reading.job_files import is_of_tables
     from tasks.engine.runs import remove_artifacts
 
-    of_tables = is_of_tables(job, settings or ())
-    loaded = unit_job(load_tables_job(job, settings or ())) if of_tables else load_job(job, settings or ())
+    if is_of_tables(job, settings or ()):
+        from schemas.relational.table_jobs import unit_job
+        from schemas.relational.tables_job import load_tables_job
+
+        loaded = unit_job(load_tables_job(job, settings or ()))
+    else:
+        loaded = load_job(job, settings or ())
     freed, left, at_work = remove_artifacts(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:

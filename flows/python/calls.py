@@ -50,7 +50,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
 
     def made() -> Published:
         from schemas.job.job import load_job
-        from schemas.relational.tables_job import is_of_tables
+        from schemas.reading.job_files import is_of_tables
 
         if is_of_tables(job, settings):
             of_tables = tables_flow(job, settings, direct=direct)
@@ -78,7 +78,8 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
 
     def made() -> dict[str, Any]:
         from schemas.job.job import load_job
-        from schemas.relational.tables_job import is_of_tables, load_tables_job
+        from schemas.reading.job_files import is_of_tables
+        from schemas.relational.tables_job import load_tables_job
         from tasks.planning.plan import make_plan
         from tasks.relational.plan import plan_tables
 

@@ -66,7 +66,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
 def names_tables(job: JobFile) -> bool:
     """Returns whether a job, a path or its content, is one of several tables."""
-    from schemas.relational.tables_job import is_of_tables
+    from schemas.reading.job_files import is_of_tables
 
     return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
 

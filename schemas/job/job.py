@@ -1,12 +1,12 @@
 """The job: what a data engineer writes to turn a source into a release, read from YAML with all its faults at once."""
 
 import glob
-import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
@@ -21,18 +21,15 @@ from schemas.job.source import Source
 from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
-from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
+from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import OF_TABLES, TABLES_VERSION, FormatVersion, PathText, StrictModel, Title, fault
+from schemas.reading.model import OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault
 from schemas.reading.names import job_name
-from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
-from schemas.reading.regular_files import read_text
-from schemas.reading.yaml_reading import parse
 
 
-class Job(StrictModel):
+class Job(JobModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
@@ -86,16 +83,8 @@ class Job(StrictModel):
     """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
-    _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _at_hand: Path | None = PrivateAttr(default=None)
-    _is_scratch: bool = PrivateAttr(default=False)
     _is_of_several: bool = PrivateAttr(default=False)
-
-    def model_post_init(self, context: Any) -> None:
-        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
-        if isinstance(context, Mapping) and "folder" in context:
-            self._is_scratch = bool(context.get("scratch"))
-            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -122,16 +111,6 @@ class Job(StrictModel):
     def is_of_several(self) -> bool:
         """Whether this is one table of a job of several, in which persons are counted whatever the table says."""
         return self._is_of_several
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the job file, absolute."""
-        return self._folder
-
-    @property
-    def is_scratch(self) -> bool:
-        """Whether what it makes is counted or handed over, and removed again: no release that others are held against."""
-        return self._is_scratch
 
     @property
     def task_memory(self) -> int:
@@ -272,28 +251,14 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     Raises:
         JobError: anything wrong with the file or the overrides, all faults at once.
     """
-    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
-    data, unread = parse(text) if not faults else (None, [])
-    faults += unread
-    if not isinstance(data, dict):
-        raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 1"])
-    faults += apply_overrides(data, overrides)
-    if type(data.get("version")) is int and data["version"] == TABLES_VERSION and "tables" in data:
+    return read_job(Job, 1, path, overrides, partial(_faults_between, path))
+
+
+def _faults_between(path: Path | GivenJob, data: dict[str, Any]) -> list[str]:
+    if names_tables(data) and "tables" in data:
         # Whatever else it says is right there, and wrong in a job of one table.
         raise JobError(str(path), [f"version: {OF_TABLES}"])
-    # Before the models read the parts, because what is wrong with one part would else hide what does not fit between others.
-    faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
-    faults += fit_faults(data)
-    job = None
-    place = {"folder": path.folder, "scratch": path.scratch} if isinstance(path, GivenJob) else {"folder": path.parent}
-    try:
-        job = Job.model_validate(data, context=place)
-    except ValidationError as error:
-        faults += fault_lines(error.errors(include_url=False), Job, data)
-    if faults or job is None:
-        # The models find some of these a second time.
-        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
-    return job
+    return [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))] + fit_faults(data)
 
 
 def _rebuild() -> None:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
-from schemas.errors.base import JobError
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.connection import Target, Work
 from schemas.job.job import Job
 from schemas.job.source import Source
 from schemas.job.suppression import share_of_records
 from schemas.privacy.kinds import Closeness, Diversity
-from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
+from schemas.reading.job_files import JobModel, read_job
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault
 from schemas.reading.names import job_name
-from schemas.reading.overrides import apply_overrides, with_culprits
-from schemas.reading.regular_files import read_text
-from schemas.reading.yaml_reading import parse
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
 
@@ -122,7 +117,7 @@ class TablesMethod(MethodSpec):
     """What is best: the least certainty penalty over all tables, range over range or values covered."""
 
 
-class TablesJob(StrictModel):
+class TablesJob(JobModel):
     """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
@@ -154,30 +149,12 @@ class TablesJob(StrictModel):
     """How many chunk tasks work at a time: as many as cores unless it is said."""
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
-    _folder: Path = PrivateAttr(default_factory=Path.cwd)
-    _is_scratch: bool = PrivateAttr(default=False)
-
-    def model_post_init(self, context: Any) -> None:
-        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
-        if isinstance(context, Mapping) and "folder" in context:
-            self._is_scratch = bool(context.get("scratch"))
-            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
             raise fault(*faults)
         return self
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the job file, absolute."""
-        return self._folder
-
-    @property
-    def is_scratch(self) -> bool:
-        """Whether what it makes is handed over, and removed again."""
-        return self._is_scratch
 
     @property
     def tree(self) -> TableTree:
@@ -197,16 +174,6 @@ def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
     return {name: dict(table) | {"columns": dict(table.columns)} for name, table in tables.items()}
 
 
-def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Tells whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
-    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
-    data, _ = parse(text) if not faults else (None, [])
-    if not isinstance(data, dict):
-        return False
-    apply_overrides(data, overrides)
-    return type(data.get("version")) is int and data["version"] == TABLES_VERSION
-
-
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
     """Returns the job of a YAML file, with single settings replaced.
 
@@ -217,23 +184,7 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
     Raises:
         JobError: anything wrong with the file or the overrides, all faults at once.
     """
-    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
-    data, unread = parse(text) if not faults else (None, [])
-    faults += unread
-    if not isinstance(data, dict):
-        raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 2"])
-    faults += apply_overrides(data, overrides)
-    # Before the models read the parts, because what is wrong with one part would else hide what does not fit between others.
-    faults += table_faults(data)
-    job = None
-    place = {"folder": path.folder, "scratch": path.scratch} if isinstance(path, GivenJob) else {"folder": path.parent}
-    try:
-        job = TablesJob.model_validate(data, context=place)
-    except ValidationError as error:
-        faults += fault_lines(error.errors(include_url=False), TablesJob, data)
-    if faults or job is None:
-        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
-    return job
+    return read_job(TablesJob, TABLES_VERSION, path, overrides, table_faults)
 
 
 def jobs_json_schema() -> dict[str, Any]:

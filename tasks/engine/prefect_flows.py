@@ -14,7 +14,8 @@ from prefect.context import FlowRunContext
 from schemas.errors.folders import BusyError
 from schemas.job.job import Job, load_job
 from schemas.job.run_parameters import RunParameters
-from schemas.relational.tables_job import TablesJob, is_of_tables, load_tables_job
+from schemas.reading.job_files import is_of_tables
+from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.engine.guard import guarded
 from tasks.engine.prefect_pages import followed, log_line
 from tasks.engine.runners import task_runner

@@ -1,0 +1,102 @@
+"""Job files: their text, read and validated as a job of one table or of several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import PrivateAttr, ValidationError
+
+from schemas.errors.base import JobError
+from schemas.reading.faults import fault_lines
+from schemas.reading.given import GivenJob
+from schemas.reading.model import TABLES_VERSION, StrictModel
+from schemas.reading.overrides import apply_overrides, with_culprits
+from schemas.reading.regular_files import read_text
+from schemas.reading.yaml_reading import parse
+
+
+class JobModel(StrictModel):
+    """A whole job; relative paths in it are relative to the folder of the job file."""
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _is_scratch: bool = PrivateAttr(default=False)
+
+    def model_post_init(self, context: Any) -> None:
+        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
+        if isinstance(context, Mapping) and "folder" in context:
+            self._is_scratch = bool(context.get("scratch"))
+            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, absolute."""
+        return self._folder
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether what it makes is counted or handed over, and removed again: no release that others are held against."""
+        return self._is_scratch
+
+
+Model = TypeVar("Model", bound=JobModel)
+
+
+def read_job(
+    model: type[Model], version: int, path: Path | GivenJob, overrides: Sequence[str], between: Callable[[dict[str, Any]], list[str]]
+) -> Model:
+    """Returns the job of a YAML file, with single settings replaced.
+
+    Args:
+        model: The kind of job.
+        version: Its version, for the message on a file that is no mapping.
+        path: The job file, or what a program gives in its place.
+        overrides: Settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
+        between: Returns what does not fit between parts of the job. It is asked before the models read the parts, because what is wrong
+            with one part would else hide that.
+
+    Raises:
+        JobError: anything wrong with the file or the overrides, all faults at once.
+    """
+    data, faults = _content(path)
+    if data is None:
+        raise JobError(str(path), faults or [f"the job must be a mapping (key: value), as in version: {version}"])
+    faults += apply_overrides(data, overrides)
+    faults += between(data)
+    job = None
+    place = {"folder": path.folder, "scratch": path.scratch} if isinstance(path, GivenJob) else {"folder": path.parent}
+    try:
+        job = model.model_validate(data, context=place)
+    except ValidationError as error:
+        faults += fault_lines(error.errors(include_url=False), model, data)
+    if faults or job is None:
+        # The models find some of these a second time.
+        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
+    return job
+
+
+def _content(path: Path | GivenJob) -> tuple[dict[str, Any] | None, list[str]]:
+    """Returns what a job file holds, None where it holds no mapping, and what is wrong with its text."""
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
+    data, unread = parse(text) if not faults else (None, [])
+    return data if isinstance(data, dict) else None, faults + unread
+
+
+def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
+    """Tells whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
+    # Only an escape could spell the key in another way. So most jobs of one table are not read a second time.
+    if faults or not any("tables" in said or "\\" in said for said in (text, *overrides)):
+        return False
+    data, _ = parse(text)
+    if not isinstance(data, dict):
+        return False
+    apply_overrides(data, overrides)
+    return names_tables(data)
+
+
+def names_tables(data: Mapping[str, Any]) -> bool:
+    """Tells whether the content of a job is of the version that has several tables."""
+    return type(data.get("version")) is int and data["version"] == TABLES_VERSION
