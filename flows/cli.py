@@ -9,10 +9,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -28,7 +28,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import all_loaded, ended_at_once, load_less
+from flows.loading import ended_at_once, load_less
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.runners import RunnerName
@@ -166,35 +166,15 @@ def run(
         manifest = published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.method.name) as flow, _bars(loaded.method.name):
+        from flows.commands.running import flow_of
+        from schemas.job.method import METHODS
+
+        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.printed_release import tell_of
 
     tell_of(manifest, loaded.place_of(manifest.release), new=new, as_json=as_json, untold=untold)
-
-
-@contextmanager
-def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
-    if direct:
-        from tasks.engine.flows import SWITCH
-
-        os.environ[SWITCH] = "1"
-        from schemas.job.method import METHODS
-
-        flow = METHODS[method].flow.load()
-        all_loaded()
-        yield flow
-        return
-    from flows.server.local_api import api, prepare
-    from schemas.job.run_parameters import RunParameters
-
-    with api(prepare()):
-        from schemas.job.method import METHODS
-
-        flow = METHODS[method].flow.load()
-        all_loaded()
-        yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def report(
     """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
-    from tasks.relational.verified import is_release_of_tables
+    from tasks.release.manifest import is_release_of_tables
     from tasks.report.again import report_again
     from tasks.store.bucket_work import looked_at
     from tasks.store.files import open_folder

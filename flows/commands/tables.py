@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.loading import all_loaded
+from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json
 from schemas.errors.runners import RunnerName
 from schemas.reading.given import GivenJob
@@ -18,6 +16,9 @@ from schemas.reading.given import GivenJob
 
 def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
     """Anonymises, verifies and publishes a job of several tables, and tells of it."""
+    from rich.console import Console
+
+    from flows.terminal.runs import progress_bars
     from schemas.relational.tables_job import load_tables_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.runners import choose_runner
@@ -25,7 +26,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
     choose_runner(runner, None, direct=direct)
-    with _tables_flow(direct) as flow:
+    with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         published = flow(job, tuple(settings))
     if as_json:
         print_json(published.manifest.model_dump(mode="json"))
@@ -35,31 +36,10 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     Screen().print(tables_summary(published.manifest, str(published.folder), new=published.new))
 
 
-@contextmanager
-def _tables_flow(direct: bool) -> Iterator[Any]:
-    from rich.console import Console
+def _load() -> Any:
+    from flows.tables import tables
 
-    from flows.terminal.runs import progress_bars
-
-    if direct:
-        from tasks.engine.flows import SWITCH
-
-        os.environ[SWITCH] = "1"
-        from flows.tables import tables
-
-        all_loaded()
-        with progress_bars(Console(stderr=True)):
-            yield tables
-        return
-    from flows.server.local_api import api, prepare
-    from schemas.job.run_parameters import RunParameters
-
-    with api(prepare()):
-        from flows.tables import tables
-
-        all_loaded()
-        with progress_bars(Console(stderr=True)):
-            yield lambda job, settings: tables(RunParameters.of(job, settings))
+    return tables
 
 
 def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:

@@ -32,7 +32,7 @@ def verify(
     from flows.terminal.runs import verification_summary
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
-    from tasks.relational.verified import is_release_of_tables
+    from tasks.release.manifest import is_release_of_tables
 
     if is_release_of_tables(Path(release)):
         from flows.commands.tables import verify_release_of_tables

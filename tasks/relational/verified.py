@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,17 +47,6 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     counted_there = vars(verified.recount) if verified.recount else {}
     return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
-
-
-def is_release_of_tables(release: Path) -> bool:
-    """Tells whether a folder holds a release of several tables, by its manifest."""
-    try:
-        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
-        read = json.loads(content) if is_readable(content) else None
-    except (OSError, ValueError, RecursionError):
-        return False
-    # Whether it is whole is looked at later: a damaged one is no release of one table for that.
-    return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:

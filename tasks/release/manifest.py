@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,6 +20,20 @@ MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 def is_readable(content: bytes) -> bool:
     """Tells whether a manifest is small enough to be read."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
+
+
+def is_release_of_tables(release: Path) -> bool:
+    """Tells whether a folder holds a release of several tables, by its manifest.
+
+    Whether it is whole is looked at later: a damaged one is no release of one table for that.
+    """
+    try:
+        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
+        read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_readable(content) else None
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
 
 
 def manifest_content(release: Path) -> bytes:

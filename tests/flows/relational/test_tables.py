@@ -17,7 +17,8 @@ from schemas.errors.policy import PolicyError
 from schemas.errors.tables import HistoryError, RelationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables
-from tasks.relational.verified import is_release_of_tables, verify_tables
+from tasks.relational.verified import verify_tables
+from tasks.release.manifest import is_release_of_tables
 from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
 from tests.oracles.relational.histories import children, failing, hospital_histories, rare_choices
 

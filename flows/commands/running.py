@@ -1,0 +1,37 @@
+"""What runs a job for a command: its flow, in this process or through Prefect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flows.loading import all_loaded
+
+# ruff: noqa: PLC0415 - a command imports what it needs
+
+
+@contextmanager
+def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
+    """Loads a flow as the environment of the block asks for, and yields what runs a job file with settings by it.
+
+    Args:
+        load: Returns the flow; whoever imports it decides whether it is one of Prefect's.
+        direct: Whether it runs without Prefect.
+    """
+    if direct:
+        from tasks.engine.flows import SWITCH
+
+        os.environ[SWITCH] = "1"
+        flow = load()
+        all_loaded()
+        yield flow
+        return
+    from flows.server.local_api import api, prepare
+    from schemas.job.run_parameters import RunParameters
+
+    with api(prepare()):
+        flow = load()
+        all_loaded()
+        yield lambda job, settings: flow(RunParameters.of(job, settings))
