@@ -14,7 +14,7 @@ from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed
+from schemas.release.evidence import MANIFEST, SIGNATURE, is_as_written, is_sealed
 from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
@@ -64,7 +64,7 @@ def read_tables_manifest(release: Path) -> TablesManifest:
         manifest, content = None, b""
     if manifest is None:
         raise StorageError.not_a_release(str(release), f"{MANIFEST} cannot be read as a manifest of several tables")
-    if not is_sealed(content):
+    if not (is_sealed(content) and is_as_written(content, manifest)):
         raise StorageError.altered(manifest.release, 1)
     check_names(str(release), manifest.listed)
     return manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from collections import Counter
@@ -107,6 +108,20 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
     (made.folder / "manifest.json").write_text(json.dumps(manifest | {"histories": 1}, indent=2) + "\n")
     with pytest.raises(StorageError, match="altered"):
         verify_tables(job, made.folder)
+
+
+def test_a_manifest_that_holds_more_than_a_manifest_is_refused_though_its_seal_is_made_anew(
+    tmp_path: Path, source: dict[str, pa.Table]
+) -> None:
+    path = hospital_job(tmp_path, source)
+    made = tables(path, ())
+    file = made.folder / "manifest.json"
+    unsealed = json.dumps({"note": "Alice 44"} | json.loads(file.read_text()) | {"seal": ""}, indent=2) + "\n"
+    seal = hashlib.sha256(unsealed.encode()).hexdigest()
+    file.write_text(unsealed.replace('"seal": ""', f'"seal": "{seal}"'))
+    with pytest.raises(StorageError, match="altered") as refused:
+        verify_tables(load_tables_job(path), made.folder)
+    assert "Alice" not in str(refused.value)
 
 
 def test_all_that_is_wrong_between_tables_is_told_at_once(tmp_path: Path, source: dict[str, pa.Table]) -> None:
