@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from core.formats.concepts import Concept, Role, concept_names
+from core.formats.concepts import Concept, concept_names
 from core.formats.names import NUMBERED
 
 Words = tuple[str, ...]
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 WHOLE, ENDED, HELD, PARTED = 0.95, 0.9, 0.8, 0.7
 """How sure a name makes: the whole of it, all but words that say nothing, a part of it, and one that had to be cut into words."""
-BESIDE_TEXT = (
+BESIDE = _set(
     "code codes cd coded value values source concept coding display recode detailed the of raw orig original std standard var "
     "column field col new old current curr cur primary main v num n my fake dummy masked anon synthetic d p a all other in at on "
     "for to by per us is has was der die das von de du des la le les el los del do da dos di della il lo subject person patient "
     "customer client employee member user student pupil participant respondent individual respondents patients persons record row "
     "data info c s b h gr grp group class cat category major minor"
 )
-BESIDE = frozenset(BESIDE_TEXT.split())
 """Words that say little of what a column holds: whose it is, or how it is written."""
-NUMBERS_TEXT = "id ids no nr number num key uuid guid identifier nbr nummer numero numer codigo reference ref index"
-NUMBERS = frozenset(NUMBERS_TEXT.split())
-COUNTS_TEXT = "count counts total sum avg average mean median min max share rate ratio percent pct anzahl nombre cantidad"
-COUNTS = frozenset(COUNTS_TEXT.split())
-MOMENTS_TEXT = "date dt dtc time datetime timestamp day at datum fecha data ts start end begin since until"
-MOMENTS = frozenset(MOMENTS_TEXT.split())
-HEADS_TEXT = "of de du des del von di da do dos della"
-HEADS = frozenset(HEADS_TEXT.split())
+NUMBERS = _set("id ids no nr number num key uuid guid identifier nbr nummer numero numer codigo reference ref index")
+COUNTS = _set("count counts total sum avg average mean median min max share rate ratio percent pct anzahl nombre cantidad")
+MOMENTS = _set("date dt dtc time datetime timestamp day at datum fecha data ts start end begin since until")
+HEADS = _set("of de du des del von di da do dos della")
 FEWEST_LETTERS = 3
 PERSONS, EVENTS = (NUMBERED["person"] | {"holder"}, NUMBERED["event"])
-WEAK_TEXT = (
+WEAK = _set(
     "source system version meta file unit units testing flag flags active valid batch currency study time total page reading items "
     "text note notes mark marks response label target class event events change risk form area period index result results valor "
     "value date day month year hour start stop state land ort card cards contract contact mobile team position rank office major "
@@ -41,10 +41,8 @@ WEAK_TEXT = (
     "device channel cell image picture building line via number id key name nom nome nombre score category product service cost "
     "rate"
 )
-WEAK = frozenset(WEAK_TEXT.split())
 """Words that decide only where no other one of a name does."""
-PROCESSED_TEXT = "created updated modified loaded load etl ingested ingestion imported import exported extract inserted changed"
-PROCESSED = frozenset(PROCESSED_TEXT.split())
+PROCESSED = _set("created updated modified loaded load etl ingested ingestion imported import exported extract inserted changed")
 
 
 class Named(NamedTuple):
@@ -59,17 +57,20 @@ class Named(NamedTuple):
     confidence: float
 
 
+def _folded(name: str) -> str:
+    """Returns a name with accents apart from their letters, and umlauts in two letters."""
+    return unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
+
+
 def name_words(name: str) -> Words:
     """Returns the words of a column's name, in lower case and without accents; numbers are none."""
-    folded = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
-    plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    plain = "".join(letter for letter in _folded(name) if not unicodedata.combining(letter))
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", plain)
     return tuple(word for word in re.split(r"[^a-z]+", parted.lower()) if word)
 
 
 def _squashed(name: str) -> str:
-    folded = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
-    return re.sub(r"[^a-z0-9]", "", folded.lower())
+    return re.sub(r"[^a-z0-9]", "", _folded(name).lower())
 
 
 class _Table(NamedTuple):
@@ -183,9 +184,3 @@ def _parts(word: str) -> Words:
             if before is not None and word[start:end] in known and (best[end] is None or len(before) + 1 < len(best[end] or ())):
                 best[end] = (*before, word[start:end])
     return best[-1] or (word,)
-
-
-def role_words(names: Sequence[str]) -> dict[str, Role]:
-    """Returns the role of each name of which the table has one."""
-    found = {name: concept_of(name) for name in names}
-    return {name: one.concept.role for name, one in found.items() if one is not None}

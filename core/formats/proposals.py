@@ -18,6 +18,8 @@ Judged: TypeAlias = tuple[Role, float, str]
 
 NEARLY_UNIQUE = 0.7
 """Different values for each record above which a column tells who people are, whatever it is called."""
+UNSURE = 0.7
+"""How sure a role must be not to be asked about."""
 FEW_VALUES, MANY_RECORDS = 50, 20.0
 """Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
 FLAG = 3
@@ -139,7 +141,7 @@ def propose(profile: Profile) -> Proposal:
         role, sure, reason = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
     if role == "quasi_identifier" and hierarchy is None:
         role, reason = "identifier", f"values of this type cannot be generalised ({reason})"
-    if sure < NEARLY_UNIQUE and profile.values and profile.kind != "other":
+    if sure < UNSURE and profile.values and profile.kind != "other":
         question = "names" if role in {"identifier", "key"} else "text" if role == "withheld" else "outside"
     return Proposal(profile, role, reason, hierarchy, hint, round(sure, 2), named.concept.name if named else "", question)
 

@@ -18,12 +18,13 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, is_as_written, is_seal
 from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
-from tasks.release.files import is_listed
+from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import is_readable
 from tasks.release.names import check_names, check_no_links
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import known_secrets
 from tasks.store.work_folder import passing_folder
+from tasks.verification.entries import entry_faults
 
 MOST_BYTES = 64_000_000
 NEVER = 1 << 62
@@ -118,16 +119,14 @@ def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | N
 
 
 def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
-    listed = {one.path: (one.sha256, one.bytes) for one in manifest.files}
-    listed |= {one.path: (one.sha256, one.bytes) for one in manifest.documents}
-    there = {str(path.relative_to(release)) for path in release.rglob("*") if path.is_file()}
-    expected = {*listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
-    faults = []
-    if missing := expected - there:
+    listed = {one.path: one for one in manifest.files}
+    there = {str(path.relative_to(release)) for path in (release / DATA).rglob("*") if path.is_file()}
+    faults = entry_faults(release, manifest)
+    if missing := listed.keys() - there:
         faults.append(f"{counted(len(missing), 'file')} of the manifest missing")
-    if strange := there - expected:
+    if strange := {path for path in there - listed.keys() if Path(path).suffix in SUFFIXES}:
         faults.append(f"{counted(len(strange), 'file')} not in the manifest")
-    if altered := [path for path in listed.keys() & there if not is_listed(release / path, listed[path][0], listed[path][1], NEVER)]:
+    if altered := [path for path in listed.keys() & there if not is_listed(release / path, listed[path].sha256, listed[path].bytes, NEVER)]:
         faults.append(f"{counted(len(altered), 'file')} altered since publication")
     return faults
 

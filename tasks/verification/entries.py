@@ -14,6 +14,7 @@ from schemas.errors.base import counted
 from schemas.job.connection import is_address
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
+from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, is_as_written, is_sealed
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
@@ -27,7 +28,7 @@ RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 """The id of a release: the name of a job and 16 digits."""
 
 
-def entry_faults(release: Path, manifest: Manifest) -> list[str]:
+def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
     """Returns which entries of a release's folder its manifest does not list, and which of those it lists are missing or altered.
 
     Data files are held against it by ``file_faults``.
@@ -67,7 +68,7 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, str]]:
             yield name, "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
-def _document_faults(release: Path, manifest: Manifest) -> list[str]:
+def _document_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
     faults = []
     listed = {one.path: one for one in manifest.documents}
     if tuple(sorted(listed)) != DOCUMENTS or len(listed) < len(manifest.documents):
@@ -83,7 +84,7 @@ def _document_faults(release: Path, manifest: Manifest) -> list[str]:
     return faults
 
 
-def _listing_faults(manifest: Manifest) -> list[str]:
+def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
     """Returns whether data files are listed as a run lists them: each once, in ``data``, in order where they lie in it themselves."""
     names = [file.path for file in manifest.files]
     ordered = sorted(names) if all(len(PurePosixPath(name).parts) == 2 for name in names) else names
