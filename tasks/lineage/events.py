@@ -132,7 +132,8 @@ def _client() -> OpenLineageClient | None:
         if not url.startswith("file://"):
             return _unaliased(OpenLineageClient)
         # The client knows files by a configuration only, and one line of environment is what people write.
-        return OpenLineageClient(config={"transport": {"type": "file", "log_file_path": urlsplit(url).path, "append": True}})
+        file = {"transport": {"type": "file", "log_file_path": urlsplit(url).path, "append": True}}
+        return _unaliased(lambda: OpenLineageClient(config=file))
     except ImportError:
         LOG.warning("Events of OpenLineage are asked for, and openlineage-python is not installed: pip install 'skald[openlineage]'.")
     except Exception as error:

@@ -80,9 +80,10 @@ def test_what_is_refused_is_told_once_by_kind_and_never_by_text(caplog: pytest.L
     assert "hidden" not in line
 
 
-def test_a_client_of_the_environment_leaves_it_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "file:///nowhere/events.jsonl"])
+def test_a_client_of_the_environment_leaves_it_as_it_was(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenLineage's client writes further names of its address there, by which later runs of the process would send events too."""
-    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("OPENLINEAGE_URL", url)
     before = dict(os.environ)
     RunEvents(load_job(people_job(tmp_path, people(10))))
     assert dict(os.environ) == before
