@@ -82,7 +82,8 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
 def _broken(cells: RareCombinations, stars: Stars, leveller: Leveller) -> Bools:
     """Returns the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
-    if len(rows):
+    # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
+    if len(rows) and leveller.promise.models:
         mine = cells.take(rows)
         pools = _classes(mine.codes, stars.starred[rows])
         broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]

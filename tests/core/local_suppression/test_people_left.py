@@ -130,6 +130,17 @@ def test_two_rounds_that_publish_one_label_make_no_class_that_is_unsafe() -> Non
     assert rows_of(others) == [("0",)] * 4
 
 
+def test_a_class_of_a_round_that_is_masked_saves_the_mask() -> None:
+    """One person has both records that are left; the class of the round has another one, and is masked with them."""
+    rows = [(0, 0), (0, 1), (1, 0), (1, 0)]
+    domains = tuple(observed(f"qid {qid}", [row[qid] for row in rows], pa.int64()) for qid in range(2))
+    hierarchies = tuple(built({"widths": [2]}, domain) for domain in domains)
+    case = Case(Example(rows, domains, hierarchies), [0] * 4, (0, 0), Promise(2), 1, "mask")
+    asked = PeopleCase(case, [1, 2, 1, 1])
+    assert rows_of(asked) == [("*", "*")] * 4
+    assert made_with_people(asked).treated.uneven == 0
+
+
 @given(people_cases())
 @tried(100)
 def test_what_is_safe_at_the_node_stays_as_it_is(asked: PeopleCase) -> None:
