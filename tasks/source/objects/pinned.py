@@ -7,9 +7,11 @@ object is looked at once more after its last byte. Either way what was read coun
 from __future__ import annotations
 
 import io
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from blake3 import blake3
@@ -21,6 +23,12 @@ from tasks.store.object_stores import file_system, told
 
 BLOCK = 8_000_000
 """Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""
+SMALL, HELD = 1_000_000, 32_000_000
+"""Bytes of an object that is held after it was read, and of all such objects together.
+
+Every phase of a run reads the source, and DuckDB asks for the end, the footer and each column of a file by itself. For a small object a
+request costs more than its bytes do.
+"""
 
 
 class PinnedFile(io.RawIOBase):
@@ -115,6 +123,61 @@ def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
         SourceError: the object is another one by now, or gone; in the place of whatever its reader made of it.
         ObjectStoreError: it cannot be read.
     """
+    if stat[0] <= SMALL:
+        yield io.BytesIO(content_of(address, stat))
+        return
+    with _pinned(address, stat) as file:
+        yield file
+
+
+def content_of(address: str, stat: Stat) -> bytes:
+    """Returns all bytes of a small object as it was listed, read once as long as there is room for it beside others.
+
+    Args:
+        address: Of the object.
+        stat: What the listing said of it.
+
+    Raises:
+        SourceError: the object is another one by now, or gone.
+        ObjectStoreError: it cannot be read.
+    """
+    content = _HELD.found(address, stat)
+    if content is None:
+        with _pinned(address, stat) as file:
+            content = file.read()
+        _HELD.hold(address, stat, content)
+    return content
+
+
+class _SmallObjects:
+    """The bytes of small objects, those that were asked for last."""
+
+    def __init__(self) -> None:
+        self._contents: OrderedDict[tuple[str, Stat], bytes] = OrderedDict()
+        self._bytes, self._lock = 0, Lock()
+
+    def found(self, address: str, stat: Stat) -> bytes | None:
+        """Returns the bytes of an object, if they are held."""
+        with self._lock:
+            content = self._contents.get((address, stat))
+            if content is not None:
+                self._contents.move_to_end((address, stat))
+            return content
+
+    def hold(self, address: str, stat: Stat, content: bytes) -> None:
+        """Holds the bytes of an object, and lets go of others where they are too many."""
+        with self._lock:
+            self._bytes += len(content) - len(self._contents.pop((address, stat), b""))
+            self._contents[address, stat] = content
+            while self._bytes > HELD:
+                self._bytes -= len(self._contents.popitem(last=False)[1])
+
+
+_HELD = _SmallObjects()
+
+
+@contextmanager
+def _pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
     with open_pinned(address, stat) as file:
         try:
             yield io.BytesIO(file.read()) if stat[0] <= BLOCK else file

@@ -6,35 +6,26 @@ DuckDB's own reader of object stores is an extension that it would fetch from th
 from __future__ import annotations
 
 import io
-from collections import OrderedDict
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Any
 
 from fsspec import AbstractFileSystem
 
-from tasks.source.object_store import PINNED, object_at
-from tasks.source.objects.pinned import open_pinned, pinned
-
-SMALL, HELD = 1_000_000, 32_000_000
-"""Bytes of an object that is read in one request, and of all such objects that are held at a time.
-
-DuckDB asks for the end, the footer and each column of a file by itself, and again in every statement. For a small object a request costs
-more than its bytes do.
-"""
+from tasks.source.object_store import PINNED, Stat, object_at
+from tasks.source.objects.pinned import SMALL, content_of, open_pinned
 
 
 class _SmallObject(io.RawIOBase):
-    """A small object as a file. Its bytes are those that its file system holds, or are read again.
+    """A small object as a file. Its bytes are those that are held, or are read again.
 
     Args:
-        objects: The file system.
-        place: The object's place.
+        address: Of the object.
+        stat: What the listing said of it.
     """
 
-    def __init__(self, objects: PinnedObjects, place: str) -> None:
+    def __init__(self, address: str, stat: Stat) -> None:
         super().__init__()
-        self._objects, self._place, self._at = objects, place, 0
+        self._address, self._stat, self._at = address, stat, 0
 
     def readable(self) -> bool:
         """Tells that it can be read."""
@@ -46,7 +37,7 @@ class _SmallObject(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Goes to a place; reads nothing."""
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._objects.size_of(self._place)}[whence]
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat[0]}[whence]
         self._at = begin + offset
         return self._at
 
@@ -56,7 +47,7 @@ class _SmallObject(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Reads a range of the object, which is the one that was listed, or raises."""
-        content = self._objects.content_of(self._place)
+        content = content_of(self._address, self._stat)
         end = len(content) if size is None or size < 0 else self._at + size
         found = content[self._at : end]
         self._at += len(found)
@@ -75,11 +66,6 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
     protocol = PINNED
     cachable = False
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._held: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = Lock()
-
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
         """Opens an object as it was when it was listed.
 
@@ -87,31 +73,8 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
             SourceError: it is another one by now, or gone.
             ObjectStoreError: it cannot be read.
         """
-        place = self._strip_protocol(path)
-        return _SmallObject(self, place) if self.size_of(place) <= SMALL else open_pinned(*object_at(place))
-
-    def size_of(self, place: str) -> int:
-        """Returns how many bytes an object has, as it was listed."""
-        return int(object_at(place)[1][0])
-
-    def content_of(self, place: str) -> bytes:
-        """Returns all bytes of a small object, read once as long as there is room for it beside others.
-
-        Raises:
-            SourceError: it is another one than was listed, or gone.
-            ObjectStoreError: it cannot be read.
-        """
-        with self._lock:
-            if (held := self._held.get(place)) is not None:
-                self._held.move_to_end(place)
-                return held
-        with pinned(*object_at(place)) as file:
-            content = file.read()
-        with self._lock:
-            self._held[place] = content
-            while len(self._held) > 1 and sum(map(len, self._held.values())) > HELD:
-                self._held.popitem(last=False)
-        return content
+        address, stat = object_at(self._strip_protocol(path))
+        return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Returns the place itself: names of objects may hold the marks of patterns."""

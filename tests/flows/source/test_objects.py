@@ -48,6 +48,7 @@ def gets(log: Path, name: str) -> list[str]:
 
 
 def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SMALL", 0)
     put("pinned/a.parquet", parquet(tmp_path))
     [(address, stat)] = matching("s3://source/pinned/*.parquet").items()
     assert object_at(place_of(address, stat)) == (address, stat)
@@ -65,14 +66,23 @@ def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_
 
 
 @pytest.mark.ci
-def test_a_small_object_is_asked_for_once_by_the_recount_however_many_columns_there_are(
-    anonymise: Anonymise, asked: Path, tmp_path: Path
-) -> None:
-    """The recount has a statement for each column, and a file is read at its end, in its footer and in each column."""
+def test_a_small_object_is_asked_for_once_by_a_run(anonymise: Anonymise, asked: Path, tmp_path: Path) -> None:
+    """Every phase reads the source, and the recount has a statement for each column."""
     put("many/people.parquet", parquet(tmp_path))
     job = people_job(tmp_path, TABLE, source={"path": "s3://source/many/*.parquet"})
     anonymise(job)
-    assert len(gets(asked, "many/people.parquet")) <= 10
+    assert len(gets(asked, "many/people.parquet")) == 1
+
+
+def test_small_objects_are_held_up_to_a_bound(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "HELD", 250)
+    for name in "abc":
+        objects().pipe_file(f"source/held/{name}", name.encode() * 100)
+    listed = matching("s3://source/held/*")
+    for name in "abcbca":
+        address = f"s3://source/held/{name}"
+        assert reading.content_of(address, listed[address]) == name.encode() * 100
+    assert [len(gets(asked, f"held/{name}")) for name in "abc"] == [2, 1, 1]
 
 
 @pytest.mark.slow
