@@ -67,6 +67,18 @@ def remote_stat(address: str) -> Stat:
         return stat_of_info(system.info(path))
 
 
+def remote_stats(folder: str) -> dict[str, Stat]:
+    """Returns the same of all objects right below a folder, by address.
+
+    Raises:
+        ObjectStoreError: it is not there or cannot be listed.
+    """
+    system, path = file_system(folder)
+    scheme = folder.split("://", 1)[0]
+    with told(folder):
+        return {f"{scheme}://{info['name']}": stat_of_info(info) for info in system.ls(path, detail=True) if info["type"] == "file"}
+
+
 def stat_of_info(info: Mapping[str, Any]) -> Stat:
     """Returns the same of what a store says of an object."""
     changed = next((info[key] for key in ("LastModified", "last_modified", "updated", "mtime") if info.get(key)), None)
@@ -75,8 +87,12 @@ def stat_of_info(info: Mapping[str, Any]) -> Stat:
     if tag:
         # A listing may tell parts of a second that the head of an object does not.
         moment -= moment % 1_000_000_000
-    mark = hashlib.sha256(f"{changed if not moment else ''}{tag}".encode()).digest()[:6]
-    return int(info["size"]), moment, int.from_bytes(mark, "big")
+    return int(info["size"]), moment, mark_of(f"{changed if not moment else ''}{tag}")
+
+
+def mark_of(tag: str) -> int:
+    """Returns a number of 48 bits made of an ETag."""
+    return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:6], "big")
 
 
 def place_of(address: str, stat: Stat) -> str:

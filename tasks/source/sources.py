@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,15 +29,13 @@ from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
 from tasks.source.objects.looks import is_read_here, look_at_objects
-from tasks.source.objects.pinned import check_as_listed
+from tasks.source.objects.pinned import check_all_as_listed
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
-ASKED_AT_ONCE = 16
-"""Objects that a store is asked about at a time."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 LONGEST_KEY = 100_000
@@ -111,11 +108,7 @@ def check_unchanged(source: Source) -> None:
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
             raise SourceError.changed(name)
-    objects = [(name, stat) for name, stat in known if is_address(name)]
-    # Each answer is waited for longer than it takes to make.
-    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        for future in [pool.submit(check_as_listed, name, stat) for name, stat in objects]:
-            future.result()
+    check_all_as_listed({name: stat for name, stat in known if is_address(name)})
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:

@@ -7,9 +7,11 @@ object is looked at once more after its last byte. Either way what was read coun
 from __future__ import annotations
 
 import io
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from hashlib import md5
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,11 +20,13 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
-from tasks.source.object_store import Stat, remote_stat, stat_of_info
+from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
 from tasks.store.object_stores import file_system, told
 
 BLOCK = 8_000_000
 """Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""
+ASKED_AT_ONCE, LISTED_AGAIN = 16, 16
+"""Objects that a store is asked about at a time, and how many of one folder are listed rather than asked for."""
 SMALL, HELD = 1_000_000, 32_000_000
 """Bytes of an object that is held after it was read, and of all such objects together.
 
@@ -143,9 +147,29 @@ def content_of(address: str, stat: Stat) -> bytes:
     """
     content = _HELD.found(address, stat)
     if content is None:
-        with _pinned(address, stat) as file:
-            content = file.read()
+        content = _read_small(address, stat)
         _HELD.hold(address, stat, content)
+    return content
+
+
+def _read_small(address: str, stat: Stat) -> bytes:
+    """Reads an object in one request: of most its ETag is the MD5 of its bytes. The store is asked for others once more."""
+    if not stat[0]:
+        with _pinned(address, stat) as file:
+            return file.read()
+    system, path = file_system(address)
+    try:
+        with _as_listed(address):
+            # One byte more than was listed tells that there is more.
+            content = bytes(system.cat_file(path, start=0, end=stat[0] + 1))
+    except ObjectStoreError:
+        # A store refuses a range of an object that is empty by now.
+        check_as_listed(address, stat)
+        raise
+    if len(content) != stat[0]:
+        raise SourceError.changed(address)
+    if mark_of(md5(content, usedforsecurity=False).hexdigest()) != stat[-1]:
+        check_as_listed(address, stat)
     return content
 
 
@@ -198,6 +222,33 @@ def check_as_listed(address: str, stat: Stat) -> None:
     with _as_listed(address):
         if remote_stat(address) != stat:
             raise SourceError.changed(address) from None
+
+
+def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
+    """Refuses objects that are not what was listed; those of one folder are listed once more together where they are many.
+
+    Args:
+        objects: What the listing said of each address.
+
+    Raises:
+        SourceError: one is another one, or gone.
+        ObjectStoreError: the store does not say.
+    """
+    folders: defaultdict[str, list[str]] = defaultdict(list)
+    for address in objects:
+        folders[address.rpartition("/")[0]].append(address)
+    alone = [address for members in folders.values() if len(members) < LISTED_AGAIN for address in members]
+    for folder, members in folders.items():
+        if len(members) >= LISTED_AGAIN:
+            with _as_listed(members[0]):
+                found = remote_stats(folder)
+            for address in members:
+                if found.get(address) != objects[address]:
+                    raise SourceError.changed(address)
+    # Each answer is waited for longer than it takes to make.
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        for future in [pool.submit(check_as_listed, address, objects[address]) for address in alone]:
+            future.result()
 
 
 def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:

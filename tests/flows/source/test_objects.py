@@ -74,6 +74,31 @@ def test_a_small_object_is_asked_for_once_by_a_run(anonymise: Anonymise, asked: 
     assert len(gets(asked, "many/people.parquet")) == 1
 
 
+def test_many_objects_of_a_folder_are_listed_once_more(asked: Path) -> None:
+    """One that is another by then is told, as one is that is gone."""
+    for number in range(20):
+        objects().pipe_file(f"source/listed/{number}", b"one")
+    listed = matching("s3://source/listed/*")
+    before = len(asked.read_text().splitlines())
+    reading.check_all_as_listed(listed)
+    assert len(asked.read_text().splitlines()) - before <= 2
+    objects().pipe_file("source/listed/7", b"two")
+    with pytest.raises(SourceError, match="'s3://source/listed/7' changed while it was being read"):
+        reading.check_all_as_listed(listed)
+    objects().rm("source/listed/7")
+    with pytest.raises(SourceError, match="'s3://source/listed/7' changed while it was being read"):
+        reading.check_all_as_listed(listed)
+
+
+@pytest.mark.parametrize("content", [b"", b"two", b"three"])
+def test_a_small_object_that_is_another_by_now_is_not_read(asked: Path, content: bytes) -> None:
+    objects().pipe_file("source/other/a", b"one")
+    [(address, stat)] = matching("s3://source/other/*").items()
+    objects().pipe_file("source/other/a", content)
+    with pytest.raises(SourceError, match="changed while it was being read"):
+        reading.content_of(address, stat)
+
+
 def test_small_objects_are_held_up_to_a_bound(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "HELD", 250)
     for name in "abc":
