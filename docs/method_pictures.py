@@ -105,7 +105,7 @@ def panel(title: str, says: str, points: Points, boxes: Sequence[tuple[float, fl
     return Picture(title, says, LEFT + SIDE + 8, TOP + SIDE + 48, "".join(parts))
 
 
-def hulls(points: Points, classes: NDArray[np.int64]) -> list[tuple[float, float, float, float]]:
+def set_labels(points: Points, classes: NDArray[np.int64]) -> list[tuple[float, float, float, float]]:
     """Returns the box of the values that each class holds."""
     held = [points[classes == number] for number in np.unique(classes[classes >= 0])]
     return [(*mine.min(axis=0).tolist(), *(mine.max(axis=0) + 1).tolist()) for mine in held]
@@ -127,8 +127,8 @@ def methods() -> Picture:
     node = one_node(points)
     drawn = [
         panel("One node: skald", "The same bins for everybody", points, bins(node), int((node < 0).sum())),
-        panel("Cuts: mondrian", "A range of its own for each class", points, hulls(points, by_cuts(points))),
-        panel("Clusters: kmember", "Tight ranges that may overlap", points, hulls(points, by_clusters(points))),
+        panel("Cuts: mondrian", "A range of its own for each class", points, set_labels(points, by_cuts(points))),
+        panel("Clusters: kmember", "Tight ranges that may overlap", points, set_labels(points, by_clusters(points))),
     ]
     says = "Boxes are what is published of the records within; a small box says more."
     return beside(f"{RECORDS} people at k = {K}, as three methods publish them", says, drawn)

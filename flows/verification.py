@@ -14,7 +14,7 @@ from schemas.errors.overlaps import OverlapError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from schemas.release.together import KINDS
-from tasks.composition.ledger import people_of_release, seal_of_release
+from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key

@@ -123,13 +123,13 @@ def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
 @pytest.mark.ci
 def test_all_errors_live_in_one_room() -> None:
     """Whatever is an exception by its base is defined in ``schemas/errors``."""
-    strange = []
+    unexpected = []
     for name, path in NAMES.items():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not name.startswith("schemas.errors"):
                 bases = {base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in node.bases}
-                strange += [f"{name}.{node.name}" for base in bases if base.endswith(("Error", "Exception", "Warning"))]
-    assert not strange
+                unexpected += [f"{name}.{node.name}" for base in bases if base.endswith(("Error", "Exception", "Warning"))]
+    assert not unexpected
 
 
 @pytest.mark.ci

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,34 @@ def test_long_sentences_are_found_and_code_is_not_read() -> None:
     text = f"# {long}\n\nOne. `{long}` is code.\n\n{listed}\n```text\n{long}\n```\n\n| {long} |\n"
     assert [words(sentence) for sentence in sentences(text) if words(sentence)] == [1, 3, 40, 5]
     assert max(words(sentence) for sentence in sentences(f"First\n{long}")) == 41
+
+
+NAMED_BY_NOBODY_ELSE = [
+    "abreast",
+    "shelf",
+    "shelves",
+    "desks?",
+    "visits?",
+    "hulls?",
+    "outlook",
+    "crowds?",
+    "crowded",
+    "surcharges?",
+    "strange",
+    "strangers?",
+    "ladders?",
+    "ledger",
+    "lots?",
+]
+"""Words of names that a newcomer would have to learn; see PRIVATE for what the field says."""
+
+
+@pytest.mark.parametrize("floor", ["schemas", "core", "tasks", "flows"])
+def test_modules_classes_and_functions_have_names_of_the_field(floor: str) -> None:
+    private = re.compile(rf"(?:^|_)({'|'.join(NAMED_BY_NOBODY_ELSE)})(?:_|$)")
+    found = []
+    for path in sorted((ROOT / floor).rglob("*.py")):
+        names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        spelt = (re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in (path.stem, *names))
+        found += [f"{path.relative_to(ROOT)}: {name}" for name in spelt if private.search(name)]
+    assert found == []

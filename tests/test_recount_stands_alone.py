@@ -30,7 +30,7 @@ PLUMBING = {
     "tasks.release.keyed": "keys the digests of job and source",
     "tasks.release.manifest": "reads the manifest of a folder",
     "tasks.release.names": "refuses names that lead out of a release",
-    "tasks.source.at_rest": "digests the source's files",
+    "tasks.source.stable_files": "digests the source's files",
     "tasks.source.bounds.int96": "says in which unit moments of old Parquet are read",
     "tasks.source.listing.hidden": "says which files are no data",
     "tasks.source.listing.table_formats": "says which folders are more than their files",
@@ -45,7 +45,7 @@ PLUMBING = {
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",
     "tasks.store.object_stores": "opens object stores",
-    "tasks.store.passing": "removes what a killed command spilled",
+    "tasks.store.temporary_folders": "removes what a killed command spilled",
     "tasks.store.sealed": "tells digests that are kept from altered ones",
     "tasks.store.secret": "reads the secret that digests are keyed with",
     "tasks.store.store": "names artefacts, which digests of locations are kept as",
@@ -99,7 +99,7 @@ def closure(starts: Iterable[str]) -> set[str]:
     return seen - {"core", "tasks"}
 
 
-def judged() -> set[str]:
+def verdict_of() -> set[str]:
     return closure(rooms(*RECOUNT))
 
 
@@ -114,13 +114,13 @@ def floor(modules_of: set[str], name: str) -> set[str]:
 
 @pytest.mark.ci
 def test_no_module_of_core_serves_both_sides() -> None:
-    assert len(floor(judged(), "core")) > 5
+    assert len(floor(verdict_of(), "core")) > 5
     assert len(floor(written(), "core")) > 30
-    assert floor(judged(), "core") & floor(written(), "core") == set()
+    assert floor(verdict_of(), "core") & floor(written(), "core") == set()
 
 
 def test_both_sides_share_named_plumbing_and_nothing_else_of_tasks() -> None:
-    assert floor(judged(), "tasks") & floor(written(), "tasks") == PLUMBING.keys()
+    assert floor(verdict_of(), "tasks") & floor(written(), "tasks") == PLUMBING.keys()
 
 
 @pytest.mark.parametrize("module", PLUMBING)
@@ -148,7 +148,7 @@ def test_what_a_kind_of_hierarchy_lends_to_the_recount_is_the_recounts_own() -> 
 
 def test_the_recount_calls_no_code_by_name_but_its_own() -> None:
     lent = {field.name for field in fields(HierarchyKind)} - {"name", "schema", "words"}
-    for module in judged():
+    for module in verdict_of():
         attributes = {node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute) and ast.unparse(node.value) != "pa"}
         assert not {name for name in attributes & lent if not name.startswith("recount_")}, module
         names = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}

@@ -38,7 +38,7 @@ from core.charts.chart import Chart
 from core.columns.coding import Packing
 from core.columns.kernels import number_distinct
 from core.histograms.histogram import Histogram, HistogramCounter, count_cells
-from core.histograms.projections import Bundles, Crowd
+from core.histograms.projections import Bundles, LinearCounting
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.search import Search
 from core.persons.digests import digests_of
@@ -150,7 +150,7 @@ def hyperloglog(hashes: NDArray[np.uint64]) -> float:
     return REGISTERS * log(REGISTERS / empty) if estimate <= 2.5 * REGISTERS and empty else float(estimate)
 
 
-def crowds(given: argparse.Namespace) -> None:
+def counting_bitmaps(given: argparse.Namespace) -> None:
     table = made("medical", given)
     root, hierarchies = root_of(table), table.cutting.hierarchies
     bundles = Bundles(root.packing)
@@ -163,11 +163,11 @@ def crowds(given: argparse.Namespace) -> None:
         packing = Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
         words = packing.pack_mapped(root.groups, maps)[0]
         truth = number_distinct(words.copy(), np.full(1 << (2 * len(words)).bit_length(), -1, np.int32))
-        crowd = Crowd(root.node, node, hierarchies, truth)
-        crowd.add(bundles, bundles.codes(root.words))
+        counting_bitmap = LinearCounting(root.node, node, hierarchies, truth)
+        counting_bitmap.add(bundles, bundles.codes(root.words))
         salt = np.uint64(random.integers(1, 1 << 62))
         mixed = splitmix(words.astype(np.uint64) + salt)
-        for name, found in (("HyperLogLog", hyperloglog(mixed)), ("marks", crowd.at_least)):
+        for name, found in (("HyperLogLog", hyperloglog(mixed)), ("marks", counting_bitmap.at_least)):
             wrong[name] += found > truth + 0.5
             off[name].append(found / truth - 1)
     print(f"medical, {len(table.codes):,} records, {len(nodes)} random nodes; asked: are there more cells than there are?")
@@ -282,7 +282,13 @@ Subject = Callable[[argparse.Namespace], None]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    subjects: dict[str, Subject] = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons}
+    subjects: dict[str, Subject] = {
+        "counting": counting,
+        "crowds": counting_bitmaps,
+        "cells": cells,
+        "optimum": optimum,
+        "persons": persons,
+    }
     subjects |= {"pictures": pictures, "keys": keys, "promise": promise, "repeats": repeats, "sorting": sorting}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])

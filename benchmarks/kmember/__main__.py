@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
 from benchmarks.scale import PER_FILE, anonymised, prepare
-from core.kmember.hulls import Records, begin, block_of, kernel, price_with, room_of
 from core.kmember.partition import Effort, Members
+from core.kmember.set_labels import Records, begin, block_of, kernel, price_with, room_of
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import publish, total_losses
 from core.recoding.members import members
@@ -149,12 +149,12 @@ def bound(table: Table, k: int) -> float:
 
 @kernel
 def _with_nearest(records: Records, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
-    hull, costs = room_of(1, records.places.shape[1], 1), np.zeros(records.places.shape[0], np.int64)
+    set_label, costs = room_of(1, records.places.shape[1], 1), np.zeros(records.places.shape[0], np.int64)
     found = np.zeros(drawn.shape[0], np.int64)
     for at in range(drawn.shape[0]):
-        begin(hull, 0, records, drawn[at])
+        begin(set_label, 0, records, drawn[at])
         for row in range(costs.shape[0]):
-            costs[row] = price_with(hull, 0, records, row, prices)
+            costs[row] = price_with(set_label, 0, records, row, prices)
         # The record itself is among them and costs nothing.
         found[at] = np.partition(costs, k - 1)[k - 1]
     return found

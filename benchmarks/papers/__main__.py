@@ -31,8 +31,8 @@ def main() -> None:
     parser.add_argument("--chunk-rows", type=int, default=20_000)
     parser.add_argument("--hands", type=int, default=1_000_000)
     given = parser.parse_args()
-    if strange := set(given.chapters) - CHAPTERS.keys():
-        parser.error(f"no chapter {', '.join(sorted(strange))}")
+    if unexpected := set(given.chapters) - CHAPTERS.keys():
+        parser.error(f"no chapter {', '.join(sorted(unexpected))}")
     for name in given.chapters or CHAPTERS:
         print(f"{name} …", flush=True)
         for block in CHAPTERS[name](given):

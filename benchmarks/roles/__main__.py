@@ -18,7 +18,7 @@ from benchmarks.roles.values import made_table
 from core.formats.proposals import Proposal
 from core.recoding.publishing import CountedValues, published_values
 from tasks.planning.draft import Drafted, draft_job
-from tasks.planning.fronts import Given
+from tasks.planning.open_sources import Given
 from tasks.source.bounds.value_counts import comparable
 
 LETTERS = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Metric, Points, Rows, distance, kernel
 from core.clustering.neighbours import HELD, Distances, Room, filled_up, measure_from, put_nearest, room_for_partitions
-from core.columns.abreast import parts_abreast, worth_a_thread
+from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.recoding.members import members
 
 Chaining = Literal["paper", "tang"]
@@ -46,7 +46,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
             mine = ends[part.start : part.stop + 1]
             _factors(rows, mine, k, chaining == "tang", points.metric, room_for_partitions(points, int(np.diff(mine).max()), k), found)
 
-        parts_abreast(of_some, len(ends) - 1, least=worth_a_thread(len(ends) - 1, len(order), LEAST_ROWS))
+        parts_in_parallel(of_some, len(ends) - 1, least=least_for_threads(len(ends) - 1, len(order), LEAST_ROWS))
         factors[order] = found
     return factors
 

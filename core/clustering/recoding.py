@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import AT_A_TIME, each_abreast
+from core.columns.data_parallel import AT_A_TIME, each_in_parallel
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
@@ -97,7 +97,7 @@ def recode_records(
             return generalise(how.ways[qid], codes, sets, domain, hierarchy, how.style.intervals, ends)
         return label_qid(codes, sets, domain, hierarchy, how.style, least, ends)
 
-    found = each_abreast(labelled, range(len(domains)), AT_A_TIME)
+    found = each_in_parallel(labelled, range(len(domains)), AT_A_TIME)
     # Who reads a release cannot tell classes of the same labels apart.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=sets.sizes, minlength=len(firsts)).astype(np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Points, kernel, to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
-from core.columns.abreast import parts_abreast, worth_a_thread
+from core.columns.data_parallel import least_for_threads, parts_in_parallel
 
 LEAST_ROWS = 1 << 15
 """Records for which a thread is worth its start."""
@@ -112,7 +112,7 @@ class Tree:
 
         records = int((segments[:, 1] - segments[:, 0]).sum())
         most = None if people is None else WITH_PEOPLE
-        parts_abreast(of_some, len(segments), most, worth_a_thread(len(segments), records, LEAST_ROWS))
+        parts_in_parallel(of_some, len(segments), most, least_for_threads(len(segments), records, LEAST_ROWS))
         return near
 
     def _near(

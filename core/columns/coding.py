@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
+from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, entries_at, find_cells, place_cells, unpack_cells
-from core.columns.places import Finder, as_dictionary, place_finder
+from core.columns.positions import Finder, as_dictionary, position_finder
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -65,7 +65,7 @@ class Coder:
     @cached_property
     def _places(self) -> Finder:
         # Not where there is a table at once.
-        return place_finder(self._domain.values, self._domain.size)
+        return position_finder(self._domain.values, self._domain.size)
 
     def code(self, column: pa.Array) -> Codes:
         """Codes one batch.
@@ -197,7 +197,7 @@ class Packing:
             for word, number in zip(self.words, words, strict=True):
                 unpack_cells(number[rows], np.array([self.sizes[position] for position in word], np.int64), word[0], codes[rows])
 
-        parts_abreast(unpacked, len(codes))
+        parts_in_parallel(unpacked, len(codes))
         return codes
 
 

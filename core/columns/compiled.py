@@ -20,7 +20,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-from core.columns.first_use import tell_of_compiling
+from core.columns.first_use import report_compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent
@@ -39,7 +39,7 @@ class _Kept(FunctionCache):
         load: Any = self._load_overload
         kept = load(sig, target_context)
         if kept is None:
-            tell_of_compiling()
+            report_compiling()
         return kept
 
 

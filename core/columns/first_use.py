@@ -9,7 +9,7 @@ _WAITING: list[Callable[[], None]] = []
 
 
 @contextmanager
-def told_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
+def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
     """Call ``listener`` as soon as a loop has to be compiled within the block. It is called once at most."""
     _WAITING.append(listener)
     try:
@@ -19,7 +19,7 @@ def told_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
             _WAITING.remove(listener)
 
 
-def tell_of_compiling() -> None:
+def report_compiling() -> None:
     """Call all that wait for the first loop to be compiled, and forget them."""
     while _WAITING:
         _WAITING.pop()()

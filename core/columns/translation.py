@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing, Words
 from core.columns.domains import Domain
-from core.columns.places import place_finder
+from core.columns.positions import position_finder
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,5 +63,5 @@ class Translation:
 
 def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
     """Returns the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
-    codes = place_finder(whole.values, -1)(own.values).astype(np.int64)
+    codes = position_finder(whole.values, -1)(own.values).astype(np.int64)
     return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import each_abreast, parts_abreast
+from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import places_in
@@ -36,9 +36,9 @@ def held_gcp(
         mine: NDArray[np.int32] = classes[places_in(chosen, cells.node, cells.codes[rows], hierarchies)]
         return mine
 
-    sets = Sets.of(np.concatenate(parts_abreast(numbered, cells.cells)))
+    sets = Sets.of(np.concatenate(parts_in_parallel(numbered, cells.cells)))
 
     suppressed, sizes = int(chosen.counts[failing].sum()), chosen.counts[~failing]
-    held = each_abreast(lambda qid: held_penalties(qid[0], sets, qid[1]), list(zip(cells.groups, domains, strict=True)))
+    held = each_in_parallel(lambda qid: held_penalties(qid[0], sets, qid[1]), list(zip(cells.groups, domains, strict=True)))
     lost = sum(float(np.dot(penalty, sizes)) for penalty in held)
     return (lost / len(domains) + suppressed) / int(chosen.counts.sum())

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import Extent, Ladder, Level, numbered
+from core.hierarchies.levels import DraftLevels, Extent, Level, numbered
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import DateHierarchy
 
@@ -20,7 +20,7 @@ DAYS_ALONE = {1, 86_400_000}
 """Numbers per day of the types that hold days and no time of day."""
 
 
-def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> Ladder:
+def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> DraftLevels:
     """Groups dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
 
     ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight, and there is neither top nor bottom: all
@@ -34,7 +34,7 @@ def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | 
     daily = spec.date[0] == "day" and not spec.hides and bool(np.all(days == moments))
     scale = _numbers_per_day(domain.values.type)
     levels = tuple(_level(days, unit, spec, scale) for unit in spec.date[daily:])
-    return Ladder(levels, len(moments))
+    return DraftLevels(levels, len(moments))
 
 
 def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:

@@ -55,14 +55,14 @@ def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
     return len(texts)
 
 
-def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+def disclosing_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     """Tells which labels of bins tell what the job hides: shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return ~_in_bins(texts, spec, exact=qid.exact)
 
 
-def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     """Tells which labels are no calendar unit of the job's, or one that lies wholly beyond its bottom or top: shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
@@ -130,7 +130,7 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags,
     return told
 
 
-def telling_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     """Tells which labels keep more characters than the finest level, a sparse beginning, or all unless values may be told."""
     spec = qid.hierarchy
     assert isinstance(spec, PrefixHierarchy)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import telling
-from core.hierarchies.levels import Bounds, Extent, Ladder, Level
+from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.kinds import entry_of
@@ -111,7 +111,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         HierarchyError: As for :func:`check_static`, or the hierarchy does not fit the type or does not cover the values.
     """
     values = domain.values
-    ladder: Ladder = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
+    ladder: DraftLevels = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
     exact = Level(np.arange(len(values), dtype=np.uint32), values, ladder.axis, (values, values) if ladder.numeric else None)
     leaf = null_route(qid.name, qid.hierarchy, folder) if domain.nulls else ()
     coarser = (

@@ -36,7 +36,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class DraftLevels:
     """The levels of a hierarchy without its two ends.
 
     Attributes:

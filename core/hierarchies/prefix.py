@@ -11,12 +11,12 @@ import pyarrow.types as pt
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.levels import Ladder, labelled
+from core.hierarchies.levels import DraftLevels, labelled
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import PrefixHierarchy
 
 
-def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> Ladder:
+def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> DraftLevels:
     """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
@@ -33,7 +33,7 @@ def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
     longest = int(lengths.max(initial=0))
     merged = spec.prefix[0] >= longest and not spec.hides
     levels = tuple(labelled(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:])
-    return Ladder(levels, len(text))
+    return DraftLevels(levels, len(text))
 
 
 def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import Ladder, labelled
+from core.hierarchies.levels import DraftLevels, labelled
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
@@ -80,16 +80,16 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
     return LabelTable(where, columns)
 
 
-def csv_ladder(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> Ladder:
+def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
     """Looks the domain up in a CSV hierarchy.
 
     Raises:
-        HierarchyError: As for :func:`read_table` and :func:`table_ladder`.
+        HierarchyError: As for :func:`read_table` and :func:`table_levels`.
     """
-    return table_ladder(qid, domain, read_table(qid, spec, folder))
+    return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
-def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
+def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
     """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy.
 
     Raises:
@@ -100,7 +100,7 @@ def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
     if inner and len(inner[-1].unique()) == 1:
         # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
-    return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
+    return DraftLevels(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:

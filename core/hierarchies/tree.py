@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import Ladder
-from core.hierarchies.table import LabelTable, checked_table, table_ladder
+from core.hierarchies.levels import DraftLevels
+from core.hierarchies.table import LabelTable, checked_table, table_levels
 from schemas.hierarchies.tree import TreeHierarchy
 
 
@@ -21,10 +21,10 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
     return checked_table(qid, "its tree", spec.routes())
 
 
-def tree_ladder(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> Ladder:
+def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
     """Looks the domain up in a tree.
 
     Raises:
-        HierarchyError: As for :func:`tree_table` and :func:`core.hierarchies.table.table_ladder`.
+        HierarchyError: As for :func:`tree_table` and :func:`core.hierarchies.table.table_levels`.
     """
-    return table_ladder(qid, domain, tree_table(qid, spec))
+    return table_levels(qid, domain, tree_table(qid, spec))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.exact import Whole, decimal_text, scaled, whole_numbers, widened
-from core.hierarchies.levels import Bounds, Ladder, Level, numbered
+from core.hierarchies.levels import Bounds, DraftLevels, Level, numbered
 from core.hierarchies.spelling import plain
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
@@ -36,7 +36,7 @@ class _Grid:
     top: int | None = None
 
 
-def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> Ladder:
+def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> DraftLevels:
     """Bins a numerical domain by each width, aligned to multiples of it from the origin.
 
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
@@ -63,7 +63,7 @@ def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
             shown = max(decimals(number) for number in (width, spec.origin, *ends) if number is not None)
             levels.append(_binned(values.type, whole, _Grid(origin, size, places, shown, bottom, top)))
     axis = len(values) if spec.encode else _axis((whole - origin) // (sizes[0] if merged else step))
-    return Ladder(tuple(levels), axis, numeric=True)
+    return DraftLevels(tuple(levels), axis, numeric=True)
 
 
 def _numbers(qid: str, domain: Domain) -> pa.Array:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
 from core.columns.coding import Packing, Words, places_among
+from core.columns.data_parallel import parts_in_parallel
 from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
@@ -134,14 +134,14 @@ def added_up(
         return dense
 
     # An array for each part: no more of them than take about as much as the cells themselves.
-    dense, *others = parts_abreast(added, len(counts), max(len(counts) // product, 1))
+    dense, *others = parts_in_parallel(added, len(counts), max(len(counts) // product, 1))
 
     def put_together(entries: slice) -> None:
         for other in others:
             dense[entries] += other[entries]
 
     if others:
-        parts_abreast(put_together, product)
+        parts_in_parallel(put_together, product)
     return dense
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import LEAST_ROWS, parts_abreast
 from core.columns.coding import Packing
+from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.kernels import Codes, number_cells
 from core.histograms.kernels import tally_runs
 from core.histograms.projections import Bundles, Worth
@@ -17,7 +17,7 @@ from core.histograms.projections import Bundles, Worth
 BITS = 63
 BYTES_PER_ROW = 10
 """A number, and room for a quarter of them while they are sorted."""
-RUNS, ABREAST = 4, 2
+RUNS, AT_A_TIME = 4, 2
 """Runs that are sorted each by itself, and how many at a time: each takes room for half of its numbers meanwhile."""
 PARTS = 16
 """Parts of the combinations that may be counted apart; as many as there are cores are counted at a time."""
@@ -70,7 +70,7 @@ class Combinations:
                 # Chunks come in the order of their cells: to merge what is sorted takes a third of a sort that knows nothing of it.
                 rows[ends[run] : ends[run + 1]].sort(kind="stable")
 
-        parts_abreast(ordered, RUNS, ABREAST, least=1)
+        parts_in_parallel(ordered, RUNS, AT_A_TIME, least=1)
         # Each part has all rows of its combinations, of every run.
         cuts = self._cuts([rows[first:last] for first, last in pairwise(ends)]) + np.array(ends[:-1])
 
@@ -79,7 +79,7 @@ class Combinations:
             found = tally_runs(rows, cuts[part.start].copy(), cuts[part.stop], self._bits, tally, large)
             return tally, large[:found]
 
-        tallies = parts_abreast(tallied, len(cuts) - 1, least=1)
+        tallies = parts_in_parallel(tallied, len(cuts) - 1, least=1)
         tally = np.sum([tally for tally, _ in tallies], axis=0)
         small = np.flatnonzero(tally)
         sizes, combinations = np.unique(np.concatenate([large for _, large in tallies]), return_counts=True)

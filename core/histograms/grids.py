@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
 from core.columns.coding import Packing
+from core.columns.data_parallel import parts_in_parallel
 from core.columns.kernels import Counts
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
@@ -74,7 +74,7 @@ def _fold(counts: Counts, to: NDArray[np.int64], groups: int) -> Counts:
         def last(rows: slice) -> None:
             fold_last(table[rows], to, out[rows])
 
-        parts_abreast(last, outer, least=-(-LEAST_ENTRIES // len(to)))
+        parts_in_parallel(last, outer, least=-(-LEAST_ENTRIES // len(to)))
         return out.ravel()
     whole: Counts = np.zeros((outer, groups, inner), counts.dtype)
 
@@ -86,5 +86,5 @@ def _fold(counts: Counts, to: NDArray[np.int64], groups: int) -> Counts:
         fold_axis(counts, to, whole, part.start, part.stop, 0, inner)
 
     shared, fold = (outer, deep) if outer > 1 else (inner, wide)
-    parts_abreast(fold, shared, least=-(-LEAST_ENTRIES * shared // counts.size))
+    parts_in_parallel(fold, shared, least=-(-LEAST_ENTRIES * shared // counts.size))
     return whole.ravel()

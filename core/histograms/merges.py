@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import LEAST_ROWS, parts_abreast
+from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.histograms.kernels import pack_counts, sum_packed
 from core.order.sorting import ascending, order_of
 
@@ -61,7 +61,7 @@ def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
         return ends
 
     ranges = len(starts) - 1
-    ends = [end for some in parts_abreast(summed, ranges, least=1 if rows >= 2 * LEAST_ROWS else ranges) for end in some]
+    ends = [end for some in parts_in_parallel(summed, ranges, least=1 if rows >= 2 * LEAST_ROWS else ranges) for end in some]
     found = _closed(into, list(zip(starts[:-1].tolist(), ends, strict=True)))
     # A slice would keep room for all.
     return Ascending(found.cells.copy(), found.counts.copy()) if len(found.cells) < rows - rows // UNUSED else found

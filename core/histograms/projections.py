@@ -204,7 +204,7 @@ class Places:
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
-class Crowd:
+class LinearCounting:
     """Counts the distinct cells of a node, never too many: cells that share a mark count once (Whang et al. 1990, without the correction).
 
     A cell is marked by a sum of random numbers, one per QID and group, so that nodes of any width fit a word.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
 from core.columns.coding import Packing, Words
+from core.columns.data_parallel import parts_in_parallel
 from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
@@ -84,7 +84,7 @@ class Occupied:
                 rows = slice(first, min(first + AT_HAND, some.stop))
                 codes[:, rows] = self.bundles.codes(tuple(word[rows] for word in self.words)).T
 
-        parts_abreast(take_apart, len(self.counts))
+        parts_in_parallel(take_apart, len(self.counts))
         return codes
 
     def telling(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Told:

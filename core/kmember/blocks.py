@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from core.kmember.class_dissolution import dissolve, split_grown
 from core.kmember.classes import Classes, seated
-from core.kmember.dissolving import dissolve, split_grown
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
-from core.kmember.hulls import Records, block_of, hull_price, kernel, words_for
+from core.kmember.set_labels import Records, block_of, kernel, set_label_price, words_for
 from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, whole
 
 
@@ -126,7 +126,7 @@ def _total(classes: Classes, prices: Prices) -> int:
     total = whole(0)
     for number in range(classes.sizes.shape[0]):
         if classes.sizes[number] > 0:
-            total += classes.sizes[number] * hull_price(classes.hulls, number, prices)
+            total += classes.sizes[number] * set_label_price(classes.set_labels, number, prices)
     return int(total)
 
 

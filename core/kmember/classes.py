@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.kmember.hulls import NEVER, Hulls, Records, copy_hull, hull_price, kernel, price_with, room_of, words_for
+from core.kmember.set_labels import NEVER, Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, words_for
 from core.kmember.tables import price_values
 from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, whole
 
@@ -23,10 +23,10 @@ class Classes(NamedTuple):
         members: Shape (most classes, most members), int32.
         sizes: Shape (most classes,), records; 0 for a class that is none.
         prices: Shape (most classes,): what a record of the class costs.
-        hulls: Of the classes, and a last one for what a class was before.
-        cores: Of the classes: within the hull of a class without any one of its records, whichever that is; and a last one.
+        set_labels: Of the classes, and a last one for what a class was before.
+        cores: Of the classes: within the set label of a class without any one of its records, whichever that is; and a last one.
         spared: Shape (n,): what the class of each record would cost without it.
-        without: Of the records: the hull of the class without it.
+        without: Of the records: the set label of the class without it.
         most: Shape (1,): members that a class may have.
         costs: Shape (values, most classes), int32: what each class costs in a column with each value of the block; no entry where these
             would be too many.
@@ -39,10 +39,10 @@ class Classes(NamedTuple):
     members: Places
     sizes: Numbers
     prices: Numbers
-    hulls: Hulls
-    cores: Hulls
+    set_labels: SetLabels
+    cores: SetLabels
     spared: Numbers
-    without: Hulls
+    without: SetLabels
     most: Numbers
     costs: Places
     core_costs: Places
@@ -67,16 +67,16 @@ def seated(records: Records, prices: Prices, owners: Places, k: int) -> Classes:
     most = 3 * k - 1 if records.people.shape[0] == 0 else max(sizes.max(), 3 * k) + k
     values = records.firsts.shape[0]
     table = (values, sizes.shape[0]) if values * sizes.shape[0] <= MOST_COSTS else (0, 0)
-    # One more, where a hull stands while it changes. A count below 0 is that of none: nothing is priced yet.
-    hulls, cores = room_of(sizes.shape[0] + 1, columns, words), room_of(sizes.shape[0] + 1, columns, words)
-    hulls.counts[:], cores.counts[:] = -1, -1
+    # One more, where a set label stands while it changes. A count below 0 is that of none: nothing is priced yet.
+    set_labels, cores = room_of(sizes.shape[0] + 1, columns, words), room_of(sizes.shape[0] + 1, columns, words)
+    set_labels.counts[:], cores.counts[:] = -1, -1
     made = Classes(
         owners,
         np.zeros(size, np.int32),
         np.zeros((sizes.shape[0], max(most, sizes.max())), np.int32),
         np.zeros_like(sizes),
         np.zeros_like(sizes),
-        hulls,
+        set_labels,
         cores,
         np.zeros(size, np.int64),
         room_of(size, columns, words),
@@ -116,24 +116,24 @@ def measure(records: Records, prices: Prices, classes: Classes, number: int) -> 
     if size == 0:
         classes.prices[number] = 0
         return
-    hulls, cores, last = classes.hulls, classes.cores, whole(classes.sizes.shape[0])
-    copy_hull(hulls, number, hulls, last)
-    copy_hull(cores, number, cores, last)
-    _gather(records, members, size, hulls, cores, number)
-    classes.prices[number] = hull_price(hulls, number, prices)
+    set_labels, cores, last = classes.set_labels, classes.cores, whole(classes.sizes.shape[0])
+    copy_set_label(set_labels, number, set_labels, last)
+    copy_set_label(cores, number, cores, last)
+    _gather(records, members, size, set_labels, cores, number)
+    classes.prices[number] = set_label_price(set_labels, number, prices)
     if classes.costs.shape[0]:
-        price_values(hulls, number, last, records, prices, classes.costs, number)
+        price_values(set_labels, number, last, records, prices, classes.costs, number)
         price_values(cores, number, last, records, prices, classes.core_costs, number)
-    _spare(records, prices, hulls, cores, number, members[:size], classes.without, classes.spared)
+    _spare(records, prices, set_labels, cores, number, members[:size], classes.without, classes.spared)
 
 
 @kernel
-def costs_with(hulls: Hulls, costs: Places, records: Records, row: int, prices: Prices, totals: Numbers) -> None:
+def costs_with(set_labels: SetLabels, costs: Places, records: Records, row: int, prices: Prices, totals: Numbers) -> None:
     """Writes what each class costs with one record more.
 
     Args:
-        hulls: Of the classes, or their cores.
-        costs: Of these hulls, as `Classes` has them.
+        set_labels: Of the classes, or their cores.
+        costs: Of these set labels, as `Classes` has them.
         records: Of the block.
         row: The record.
         prices: What labels cost.
@@ -141,7 +141,7 @@ def costs_with(hulls: Hulls, costs: Places, records: Records, row: int, prices: 
     """
     if costs.shape[0] == 0:
         for number in range(totals.shape[0]):
-            totals[number] = price_with(hulls, number, records, row, prices)
+            totals[number] = price_with(set_labels, number, records, row, prices)
         return
     values = records.values
     for number in range(totals.shape[0]):
@@ -164,11 +164,11 @@ def cost_with(values: Places, costs: Places, row: int, number: int) -> int:
 
 
 @kernel
-def _gather(records: Records, members: Places, size: int, hulls: Hulls, cores: Hulls, at: int) -> None:
-    """Works out the hull of some records, and its core: without the lowest and the highest places, and what one record alone has."""
+def _gather(records: Records, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
+    """Works out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
     places = records.places
-    for word in range(hulls.values.shape[1]):
-        hulls.values[at, word] = cores.values[at, word] = 0
+    for word in range(set_labels.values.shape[1]):
+        set_labels.values[at, word] = cores.values[at, word] = 0
     for column in range(places.shape[1]):
         low = second_low = whole(NEVER)
         high = second_high = whole(-1)
@@ -176,44 +176,51 @@ def _gather(records: Records, members: Places, size: int, hulls: Hulls, cores: H
             place = whole(places[members[seat], column])
             second_low, low = min(second_low, max(low, place)), min(low, place)
             second_high, high = max(second_high, min(high, place)), max(high, place)
-        hulls.low[at, column], hulls.high[at, column] = low, high
+        set_labels.low[at, column], set_labels.high[at, column] = low, high
         # A class of one record has no other.
         cores.low[at, column] = second_low if size > 1 else low
         cores.high[at, column] = second_high if size > 1 else high
-        _gather_values(records, members, size, hulls, cores, at, whole(column))
+        _gather_values(records, members, size, set_labels, cores, at, whole(column))
 
 
 @kernel
-def _gather_values(records: Records, members: Places, size: int, hulls: Hulls, cores: Hulls, at: int, column: int) -> None:
+def _gather_values(records: Records, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int) -> None:
     if records.bit_starts[column] == records.bit_starts[column + 1]:
-        hulls.counts[at, column] = cores.counts[at, column] = 1
+        set_labels.counts[at, column] = cores.counts[at, column] = 1
         return
     once = twice = whole(0)
     for seat in range(size):
         bit = records.bits[members[seat], column]
         word, mask = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
-        if not hulls.values[at, word] & mask:
-            hulls.values[at, word] |= mask
+        if not set_labels.values[at, word] & mask:
+            set_labels.values[at, word] |= mask
             once += 1
         elif not cores.values[at, word] & mask:
             cores.values[at, word] |= mask
             twice += 1
-    hulls.counts[at, column], cores.counts[at, column] = once, twice
+    set_labels.counts[at, column], cores.counts[at, column] = once, twice
 
 
 @kernel
 def _spare(
-    records: Records, prices: Prices, hulls: Hulls, cores: Hulls, number: int, members: Places, without: Hulls, spared: Numbers
+    records: Records,
+    prices: Prices,
+    set_labels: SetLabels,
+    cores: SetLabels,
+    number: int,
+    members: Places,
+    without: SetLabels,
+    spared: Numbers,
 ) -> None:
     """Writes what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
     lows, highs, counts, words = without.low, without.high, without.counts, without.values
     terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.places, records.bits, cores.values
     for row in members:
         spared[row] = 0
-        words[row] = hulls.values[number]
+        words[row] = set_labels.values[number]
     for column in range(terms.shape[0]):
         before, other = terms[column, SIDE] == SECOND, max(column - 1, 0)
-        low, high, count = hulls.low[number, column], hulls.high[number, column], hulls.counts[number, column]
+        low, high, count = set_labels.low[number, column], set_labels.high[number, column], set_labels.counts[number, column]
         second_low, second_high = cores.low[number, column], cores.high[number, column]
         price = column_price(
             terms,
@@ -222,8 +229,8 @@ def _spare(
             whole(low),
             whole(high),
             whole(count),
-            whole(hulls.low[number, other]),
-            whole(hulls.counts[number, other]),
+            whole(set_labels.low[number, other]),
+            whole(set_labels.counts[number, other]),
         )
         for row in members:
             place, bit = places[row, column], bits[row, column]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, sit_down, stand_up
-from core.kmember.hulls import Records, kernel, price_with
+from core.kmember.set_labels import Records, kernel, price_with
 from core.recoding.price_kernels import Prices, whole
 
 Step = tuple[int, int, int]
@@ -40,7 +40,7 @@ def _best_move(records: Records, prices: Prices, classes: Classes, k: int, row: 
     if persons_in(records, classes, own, row, whole(-1)) < k:
         return best
     saved = size * classes.prices[own] - (size - 1) * classes.spared[row]
-    costs_with(classes.hulls, classes.costs, records, row, prices, classes.totals)
+    costs_with(classes.set_labels, classes.costs, records, row, prices, classes.totals)
     sizes, before, after, most = classes.sizes, classes.prices, classes.totals, classes.most[0]
     for number in range(sizes.shape[0]):
         there = sizes[number]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.kmember.hulls import NEVER, Hulls, Records, begin, copy_hull, hull_price, kernel, price_with, room_of, take_into
+from core.kmember.set_labels import (
+    NEVER,
+    Records,
+    SetLabels,
+    begin,
+    copy_set_label,
+    kernel,
+    price_with,
+    room_of,
+    set_label_price,
+    take_into,
+)
 from core.kmember.tables import price_values
 from core.recoding.price_kernels import Numbers, Places, Prices, whole
 
@@ -29,10 +40,10 @@ def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places,
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    hulls, sizes = room_of(most + 1, records.places.shape[1], words), np.zeros(most, np.int64)
+    set_labels, sizes = room_of(most + 1, records.places.shape[1], words), np.zeros(most, np.int64)
     made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
-        filled, size = _grow_one(records, left, size, k, prices, hulls, made, costs)
+        filled, size = _grow_one(records, left, size, k, prices, set_labels, made, costs)
         if filled == 0:
             break
         for at in range(size, size + filled):
@@ -40,15 +51,17 @@ def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places,
         sizes[made] = filled
         made += 1
     for at in range(size):
-        nearest = _cheapest(records, whole(left[at]), prices, hulls, sizes, made)
+        nearest = _cheapest(records, whole(left[at]), prices, set_labels, sizes, made)
         owners[left[at]] = numbers[nearest]
-        take_into(hulls, nearest, records, whole(left[at]))
+        take_into(set_labels, nearest, records, whole(left[at]))
         sizes[nearest] += 1
     return int(made)
 
 
 @kernel
-def _grow_one(records: Records, left: Places, size: int, k: int, prices: Prices, hulls: Hulls, made: int, costs: Places) -> tuple[int, int]:
+def _grow_one(
+    records: Records, left: Places, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: Places
+) -> tuple[int, int]:
     """Grows one class, whose records are put behind those that are left.
 
     Returns:
@@ -58,19 +71,19 @@ def _grow_one(records: Records, left: Places, size: int, k: int, prices: Prices,
     size = _seed(records, left, size)
     if size == end:
         return 0, end
-    begin(hulls, made, records, whole(left[size]))
-    # The last hull is what the class was before; none has a count below 0.
-    price, before = whole(0), whole(hulls.low.shape[0] - 1)
-    hulls.counts[before] = -1
+    begin(set_labels, made, records, whole(left[size]))
+    # The last set label is what the class was before; none has a count below 0.
+    price, before = whole(0), whole(set_labels.low.shape[0] - 1)
+    set_labels.counts[before] = -1
     while end - size < k:
-        price_values(hulls, made, before, records, prices, costs, whole(0))
+        price_values(set_labels, made, before, records, prices, costs, whole(0))
         best, price = _nearest(records.values, records.people, left, size, end, costs, price)
         if best < 0:
             return 0, end
         size -= 1
         left[best], left[size] = left[size], left[best]
-        copy_hull(hulls, made, hulls, before)
-        take_into(hulls, made, records, whole(left[size]))
+        copy_set_label(set_labels, made, set_labels, before)
+        take_into(set_labels, made, records, whole(left[size]))
     return end - size, size
 
 
@@ -129,12 +142,12 @@ def _is_in(people: Places, left: Places, first: int, end: int, row: int) -> bool
 
 
 @kernel
-def _cheapest(records: Records, row: int, prices: Prices, hulls: Hulls, sizes: Numbers, made: int) -> int:
+def _cheapest(records: Records, row: int, prices: Prices, set_labels: SetLabels, sizes: Numbers, made: int) -> int:
     """Returns the class that a record makes dearer by least, the first of equals."""
     least, best = whole(NEVER), whole(0)
     for number in range(made):
-        before = hull_price(hulls, number, prices) * sizes[number]
-        after = price_with(hulls, number, records, row, prices) * (sizes[number] + 1)
+        before = set_label_price(set_labels, number, prices) * sizes[number]
+        after = price_with(set_labels, number, records, row, prices) * (sizes[number] + 1)
         if after - before < least:
             least, best = after - before, whole(number)
     return int(best)

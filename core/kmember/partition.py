@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import each_abreast, parts_abreast
+from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
@@ -162,7 +162,7 @@ class Members:
 
         largest = int(np.diff(starts).max(initial=0))
         entries = min(sum(min(axis.size, largest) for axis in self.axes) * (largest // self.k + 1), MOST_COSTS)
-        found = parts_abreast(of_some, len(starts) - 1, max(TABLES // max(entries * BYTES_PER_ENTRY, 1), 1), least=1)
+        found = parts_in_parallel(of_some, len(starts) - 1, max(TABLES // max(entries * BYTES_PER_ENTRY, 1), 1), least=1)
         return _one_after_the_other([made for made, _ in found]), np.sum([steps for _, steps in found], axis=0)
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
@@ -176,7 +176,7 @@ class Members:
         """Cuts each block into classes; returns the class of each record, shape (n,), those of a block one after the other."""
         found, told = np.empty(len(ranks), np.int32), told_of(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
-        leaves = each_abreast(lambda rows: self._leaves(ranks, rows, self.k, told), each)
+        leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.kmember.hulls import Hulls, Records, kernel
+from core.kmember.set_labels import Records, SetLabels, kernel
 from core.recoding.price_kernels import (
     EACH,
     KIND,
@@ -32,11 +32,11 @@ from core.recoding.price_kernels import (
 
 
 @kernel
-def price_values(hulls: Hulls, at: int, before: int, records: Records, prices: Prices, costs: Places, to: int) -> None:
-    """Writes what a hull costs in a column with each value of the block.
+def price_values(set_labels: SetLabels, at: int, before: int, records: Records, prices: Prices, costs: Places, to: int) -> None:
+    """Writes what a set label costs in a column with each value of the block.
 
     Args:
-        hulls: Some hulls.
+        set_labels: Some set labels.
         at: Which of them.
         before: Another one, whose costs stand there now: columns that are as they were are left alone.
         records: Of the block.
@@ -44,7 +44,14 @@ def price_values(hulls: Hulls, at: int, before: int, records: Records, prices: P
         costs: Shape (values, m), int32.
         to: The column of ``costs`` that is written.
     """
-    lows, highs, counts, words, terms, numbers = hulls.low, hulls.high, hulls.counts, hulls.values, prices.terms, prices.numbers
+    lows, highs, counts, words, terms, numbers = (
+        set_labels.low,
+        set_labels.high,
+        set_labels.counts,
+        set_labels.values,
+        prices.terms,
+        prices.numbers,
+    )
     places, bits, starts, bit_starts = records.value_places, records.value_bits, records.starts, records.bit_starts
     changed = False
     for column in range(terms.shape[0]):
@@ -56,7 +63,7 @@ def price_values(hulls: Hulls, at: int, before: int, records: Records, prices: P
         if first == end or not changed:
             continue
         if terms[column, SIDE] == SECOND:
-            _price_pair(hulls, at, records, prices, costs, to, whole(column))
+            _price_pair(set_labels, at, records, prices, costs, to, whole(column))
             continue
         _price_labels(terms, numbers, column, whole(low), whole(high), places, first, end, costs, to)
         if terms[column, EACH] > 0:
@@ -65,7 +72,7 @@ def price_values(hulls: Hulls, at: int, before: int, records: Records, prices: P
 
 @kernel
 def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int) -> bool:
-    """Tells whether some bits of two hulls differ."""
+    """Tells whether some bits of two set labels differ."""
     for bit in range(first, end):  # noqa: SIM110 - a generator is nothing that numba compiles
         if (words[at, bit >> 6] ^ words[other, bit >> 6]) >> np.uint64(bit & 63) & np.uint64(1):
             return True
@@ -76,13 +83,13 @@ def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int
 def _price_labels(
     terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
 ) -> None:
-    """Writes what the label of a hull and each value costs.
+    """Writes what the label of a set label and each value costs.
 
     Args:
         terms: As `Prices` has them.
         numbers: As `Prices` has them.
         column: The column.
-        low: The lowest place of the hull; of a core it may be above the highest.
+        low: The lowest place of the set label; of a core it may be above the highest.
         high: The highest.
         places: The places of all values of the block.
         first: Where those of the column start.
@@ -112,7 +119,7 @@ def _price_labels(
 def _price_levels(
     terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
 ) -> None:
-    """Does it for a column of LEVELS: the further a value is from the hull, the coarser is the group of both; no level is asked twice."""
+    """Does it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
     middle = first + np.searchsorted(places[first:end], low)
     for side in range(2):
@@ -129,14 +136,14 @@ def _price_levels(
 def _add_held(
     terms: Numbers, column: int, count: int, words: NDArray[np.uint64], at: int, bits: Places, first: int, end: int, costs: Places, to: int
 ) -> None:
-    """Adds what the different values cost that a hull has with each value.
+    """Adds what the different values cost that a set label has with each value.
 
     Args:
         terms: As `Prices` has them.
         column: The column.
-        count: Different values of the hull.
-        words: The values of the hulls.
-        at: Which hull.
+        count: Different values of the set label.
+        words: The values of the set labels.
+        at: Which set label.
         bits: The bits of all values of the block.
         first: Where those of the column start.
         end: Where they end.
@@ -153,8 +160,15 @@ def _add_held(
 
 
 @kernel
-def _price_pair(hulls: Hulls, at: int, records: Records, prices: Prices, costs: Places, to: int, column: int) -> None:
-    lows, highs, words, counts, terms, numbers = hulls.low, hulls.high, hulls.values, hulls.counts, prices.terms, prices.numbers
+def _price_pair(set_labels: SetLabels, at: int, records: Records, prices: Prices, costs: Places, to: int, column: int) -> None:
+    lows, highs, words, counts, terms, numbers = (
+        set_labels.low,
+        set_labels.high,
+        set_labels.values,
+        set_labels.counts,
+        prices.terms,
+        prices.numbers,
+    )
     places, bits, firsts, other = records.places, records.bits, records.firsts, column - 1
     for value in range(records.starts[column], records.starts[column + 1]):
         row = firsts[value]

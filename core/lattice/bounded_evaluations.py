@@ -16,12 +16,12 @@ from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
+from core.lattice.expected_squares import ExpectedSquares
 from core.lattice.lattice import Lattice
-from core.lattice.likely_squares import LikelySquares
 from core.lattice.node_classes import Parts, node_classes
 from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
 from core.lattice.search import KEPT_CELLS, Rank, unwatched
-from core.lattice.surcharges import Levels, Surcharges, surcharge_at
+from core.lattice.suppression_penalties import Levels, SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
         floor: Σ over all cells c · max(c, k), of the sizes c.
         spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
         cells: How many cells it has.
-        surcharges: What it adds at prices that it, and so every finer node, suppresses these records.
+        penalties_of_suppression: What it adds at prices that it, and so every finer node, suppresses these records.
     """
 
     loss: Loss
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
     floor: int
     spared: int
     cells: int
-    surcharges: Levels
+    penalties_of_suppression: Levels
 
 
 @dataclass
@@ -115,11 +115,13 @@ class Evaluations:
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
         finer = self.root.cells <= MOST_READ_AGAIN and self.persons is None and not self.sensitive
-        self._surcharges = Surcharges(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
-        parts: Parts = "none" if self._surcharges is None else "root" if finer else "any"
+        self._penalties_of_suppression = (
+            SuppressionPenalties(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
+        )
+        parts: Parts = "none" if self._penalties_of_suppression is None else "root" if finer else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
-        self._likely = None if self.prices or not self._counting.squares else LikelySquares(self.root, qids, self.levels)
+        self._likely = None if self.prices or not self._counting.squares else ExpectedSquares(self.root, qids, self.levels)
         self._finest: int | None = None
         given = self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.persons
         self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)
@@ -172,34 +174,34 @@ class Evaluations:
     def _roll_up(self, node: Node, *, keep: bool) -> Seen:
         table, parts = self._classes.at(node, keep=keep, exact=False)
         records, surely = table.records, table.failing(self._weaker)
-        failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, parts(surely))
-        suppressed = surcharges
+        failing, least, penalties_of_suppression = surely, int(records[surely].sum()), self._suppression_penalties_of(node, parts(surely))
+        suppressed = penalties_of_suppression
         if (self._weaker is not self.promise or self._counts_units) and least <= self.most_suppressed:
             # Of persons, how many there are, or have a value, costs more to know than whether there are k, or anybody has it.
             table, parts = (table, parts) if self._classes.adds_up else self._classes.at(node)
             records, failing = table.records, table.failing(self.promise)
-            suppressed = self._surcharges_of(node, parts(failing))
+            suppressed = self._suppression_penalties_of(node, parts(failing))
         loss, small = loss_of(records, failing), records[self.promise.too_few(records)]
         return Seen(
             loss,
-            self._value(node, loss, table, failing, surcharge_at(node, suppressed)),
+            self._value(node, loss, table, failing, suppression_penalty_at(node, suppressed)),
             least,
             # c · max(c, k) is c² and, for small cells, c · (k − c) more; in int64, because such sums pass 2^53.
             loss.dm_all + int(np.dot(small, self.k - small)),
             _spared(small, self.k, self.most_suppressed),
             len(records),
-            surcharges,
+            penalties_of_suppression,
         )
 
-    def _surcharges_of(self, node: Node, lost: Cells) -> Levels:
-        return self._surcharges.of(lost, node) if self._surcharges else NO_SURCHARGES
+    def _suppression_penalties_of(self, node: Node, lost: Cells) -> Levels:
+        return self._penalties_of_suppression.of(lost, node) if self._penalties_of_suppression else NO_SURCHARGES
 
-    def _value(self, node: Node, loss: Loss, table: ClassTable, failing: Failing, surcharge: float) -> int | float:
+    def _value(self, node: Node, loss: Loss, table: ClassTable, failing: Failing, suppression_penalty: float) -> int | float:
         published = len(failing) - int(np.count_nonzero(failing))
         if not published:
             return inf  # publishes nothing: worse than any node that publishes something, as core.lattice.search has it
         if self.prices:
-            return self.prices.cost(node) + surcharge
+            return self.prices.cost(node) + suppression_penalty
         # Where more than the limit fails units are not exact, and nobody asks for the value.
         released = int(table.units[~failing].sum()) if self._counts_units else self.root.records - loss.suppressed
         return self._counting.value(loss, released, published)
@@ -229,7 +231,7 @@ class Evaluations:
         """
         if self.prices:
             # Prices are floats: a bound that rounding had lifted above the value could cut the optimum.
-            return (self.cost(low) + surcharge_at(self.node(low), self.see(high).surcharges)) * ROUNDING
+            return (self.cost(low) + suppression_penalty_at(self.node(low), self.see(high).penalties_of_suppression)) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
         records, most = self._classes.units if self._counts_units else self.root.records, self.most_suppressed
         if self._counting.region is None:

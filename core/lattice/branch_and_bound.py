@@ -21,8 +21,8 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
   (`core.privacy.promise`).
 - At prices (``core.lattice.objectives``) a record is charged for the groups that it is published with, never less at coarser levels, or
   as suppressed, never less than published. What fails at ``high`` fails at v. So v costs no less than all records at the prices of ``low``,
-  but those that fail at ``high`` as suppressed (``core.lattice.surcharges``). The finer ``high``, the more of them: this is what excludes
-  where the limit lets all records be suppressed, so that no node fails to pass.
+  but those that fail at ``high`` as suppressed (``core.lattice.suppression_penalties``). The finer ``high``, the more of them: this is
+  what excludes where the limit lets all records be suppressed, so that no node fails to pass.
 - DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
 
 Where persons count, k of them have k records at least, so that all of this holds but for what k-anonymity alone adds: a class that fails
@@ -33,7 +33,7 @@ suppresses less than ``high`` or is more precise than ``low``. So without a limi
 
 **Counted only where that may exclude.** The finest node of most regions has a cell for nearly every record: it costs most to roll up, and
 its bound excludes nothing. What bounds a region bounds every region within it, so a part may keep the bound of the whole: as true, and less
-sharp. It does where Σ|E|² of its finest node is guessed to be below the best value (``core.lattice.likely_squares``): a guess excludes no
+sharp. It does where Σ|E|² of its finest node is guessed to be below the best value (``core.lattice.expected_squares``): a guess excludes no
 node. Nor is any left out: a region of one node is its ``high``, which was counted.
 
 **What others do.** Flash (Kohlmayer et al. 2012) bisects chains of nodes by predictive tagging; it finds the optimum, and holds a label for

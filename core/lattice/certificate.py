@@ -9,7 +9,7 @@ A node that no counted root is finer than could still be the best. It is exclude
 
 What is left is covered by further roots, each as fine as the memory allows, until nothing is left: then the optimum is certified. None of
 the three is an estimate; a node is never excluded wrongly. A HyperLogLog would err to both sides; marks that distinct cells may share
-(``Crowd``) err to one, the safe one.
+(``LinearCounting``) err to one, the safe one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOTS_PER_PASS = 3
 MOST_ROOTS = 24
 
 Count = Callable[[Sequence[Node]], Iterable[Histogram]]
-Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
+HasTooManyCells = Callable[[Sequence[Node], int], Sequence[bool]]
 PersonsOf = Callable[[Histogram], CellPersons | None]
 
 
@@ -95,13 +95,13 @@ class Examination:
             self._products = self._products * sizes
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
-    def run(self, first: Histogram, count: Count, crowded: Crowded) -> Found | None:
+    def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> Found | None:
         """Returns the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
 
         Args:
             first: Histogram of the first root.
             count: Counts the histograms of further roots, in the order given.
-            crowded: Tells of each node whether it surely has more than so many occupied cells.
+            has_too_many_cells: Tells of each node whether it surely has more than so many occupied cells.
 
         Returns:
             None if no node passes.
@@ -110,7 +110,7 @@ class Examination:
         while (rest := self._open()).any() and len(self.roots) < self.most_roots:
             coverable = rest & (self._products <= self.most_cells)
             most = min(ROOTS_PER_PASS, self.most_roots - len(self.roots))
-            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, crowded, most)
+            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, has_too_many_cells, most)
             if roots is None:
                 break
             for histogram in count(roots) if roots else ():
@@ -214,7 +214,7 @@ class Examination:
             rest[self.lattice.above(root)] = False
         return roots
 
-    def _sparse_roots(self, rest: NDArray[np.bool_], crowded: Crowded, most: int) -> list[Node] | None:
+    def _sparse_roots(self, rest: NDArray[np.bool_], has_too_many_cells: HasTooManyCells, most: int) -> list[Node] | None:
         """Excludes nodes with too many cells to pass, the coarsest first, and returns those with few enough as roots.
 
         Returns:
@@ -225,7 +225,7 @@ class Examination:
         nodes = [tuple(int(level) for level in position) for position in np.argwhere(rest)]
         # A coarse node that is excluded takes everything finer with it, so one reading may settle many.
         coarsest = [node for node in nodes if not any(node != other and join(node, other) == other for other in nodes)]
-        full = crowded(coarsest, bound)
+        full = has_too_many_cells(coarsest, bound)
         for node, excluded in zip(coarsest, full, strict=True):
             if excluded:
                 self._tags[self.lattice.below(node)] = FAILS

@@ -15,7 +15,7 @@ STATUSES = ("fails", "passes", "cut", "unexamined")
 FAILED, PASSED, BOUNDED, UNEXAMINED = (np.int8(number) for number in range(len(STATUSES)))
 BARRED = np.int8(-1)
 """A node that the job does not allow, because it publishes values as they are; it is no part of a picture."""
-MOST_ABREAST, MOST_AWAY = 12, 3
+MOST_IN_A_ROW, MOST_AWAY = 12, 3
 Statuses = NDArray[np.int8]
 
 
@@ -95,7 +95,7 @@ def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> La
     heights, allowed = lattice.heights.astype(np.int64), statuses != BARRED
     counts = np.bincount((heights * len(STATUSES) + statuses)[allowed], minlength=(int(heights.max()) + 1) * len(STATUSES))
     rows = tuple(dict(zip(STATUSES, row, strict=True)) for row in counts.reshape(-1, len(STATUSES)).tolist())
-    whole = max(sum(row.values()) for row in rows) <= MOST_ABREAST
+    whole = max(sum(row.values()) for row in rows) <= MOST_IN_A_ROW
     shown = allowed if whole else allowed & _neighbourhood(lattice, node)
     positions = sorted(np.argwhere(shown).tolist(), key=lambda position: (sum(position), [-step for step in position]))
     drawn = tuple(DrawnNode(tuple(position), STATUSES[statuses[tuple(position)]]) for position in positions)
@@ -111,7 +111,7 @@ def _neighbourhood(lattice: Lattice, node: Node) -> NDArray[np.bool_]:
         distance = sign * (lattice.heights.astype(np.int64) - sum(node))
         for radius in range(MOST_AWAY + 1):
             row = comparable & (distance == radius)
-            if radius > 1 and int(row.sum()) > MOST_ABREAST:
+            if radius > 1 and int(row.sum()) > MOST_IN_A_ROW:
                 break
             shown |= row
     return shown

@@ -174,7 +174,7 @@ class Prices:
         return Prices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
-        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.surcharges`` tells the rest."""
+        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.suppression_penalties`` tells the rest."""
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])

@@ -78,21 +78,21 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
 def _nodes(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]:
     """Draws nodes, row by row; lines between them where each row is one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
-    abreast = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
-    rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= abreast or _away(drawn, row) <= 1]
+    at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
+    rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
     around = "All combinations" if drawn.whole else "Around the chosen one"
     parts = [text(0, y + 12, f"{around}: levels of", bold=True)]
     parts += _wrapped(drawn.qids, width, y + 12 + LINE)
     y += 12 + LINE * (len(parts) - 1) + 30
     places: dict[Node, tuple[float, float]] = {}
     for row in rows:
-        for start in range(0, len(row), abreast):
-            line = row[start : start + abreast]
+        for start in range(0, len(row), at_a_time):
+            line = row[start : start + at_a_time]
             for place, (node, _) in enumerate(line):
                 places[node] = (width * (place + 0.5) / len(line), y)
-            y += GAP if start + abreast >= len(row) else GAP - 14
+            y += GAP if start + at_a_time >= len(row) else GAP - 14
     # Lines that lead past a second row of boxes would look as if they ended there.
-    lines = steps_between(drawn, places) if all(len(row) <= abreast for row in rows) else iter(())
+    lines = steps_between(drawn, places) if all(len(row) <= at_a_time for row in rows) else iter(())
     return [*parts, *lines, *_boxes(drawn, rows, places, box)], y - GAP + 40
 
 

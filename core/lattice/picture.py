@@ -45,11 +45,11 @@ class Frame:
     def of(cls, drawn: LatticeMap) -> Frame:
         """Lays a picture out: bars on the left and nodes on the right."""
         rows, box = rows_of_nodes(drawn), 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
-        abreast = max(len(row) for row in rows) * (box + BOX_GAP)
+        at_a_time = max(len(row) for row in rows) * (box + BOX_GAP)
         bars, nodes, legend = len(drawn.heights) * ROW, len(rows) * ROW_GAP, LEGEND_GAP * (_used(drawn) + 1)
         beside = MARGIN + 40 + BAR + 110
         height = TOP + max(bars, nodes) + 50 + MARGIN + legend
-        return cls(max(beside + abreast + MARGIN, 900), height, beside, TOP, (MARGIN, height - MARGIN - legend + 8), box)
+        return cls(max(beside + at_a_time + MARGIN, 900), height, beside, TOP, (MARGIN, height - MARGIN - legend + 8), box)
 
 
 def lattice_picture(drawn: LatticeMap) -> Picture:

@@ -26,7 +26,7 @@ from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
 from core.lattice.node_classes import Parts, node_classes
 from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
-from core.lattice.surcharges import Surcharges, surcharge_at
+from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
@@ -121,8 +121,8 @@ class Search:
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._least: dict[Node, int] = {}
-        self._surcharges = Surcharges(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
-        parts: Parts = "any" if self._surcharges else "none"
+        self._penalties_of_suppression = SuppressionPenalties(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
+        parts: Parts = "any" if self._penalties_of_suppression else "none"
         given = self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.persons
         of_units = self._counting is not None and self._counting.of_units
         self._classes = node_classes(*given, self.promise.k, parts, of_units=of_units)
@@ -192,7 +192,7 @@ class Search:
         if whole:
             self.losses[node] = loss
         if whole and self.prices:
-            self.values[node] = self.prices.cost(node) + self._surcharge(node, parts(failing)) if published else inf
+            self.values[node] = self.prices.cost(node) + self._suppression_penalty(node, parts(failing)) if published else inf
         if self._counting is None or self.prices:
             return
         if whole:
@@ -205,8 +205,8 @@ class Search:
         # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
         np.maximum(above, least, out=above)
 
-    def _surcharge(self, node: Node, lost: Cells) -> float:
-        return surcharge_at(node, self._surcharges.of(lost, node)) if self._surcharges else 0.0
+    def _suppression_penalty(self, node: Node, lost: Cells) -> float:
+        return suppression_penalty_at(node, self._penalties_of_suppression.of(lost, node)) if self._penalties_of_suppression else 0.0
 
     def _admits(self, node: Node) -> bool:
         return self.losses[node].suppressed <= self.most_suppressed

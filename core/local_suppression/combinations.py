@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.local_suppression.rest import Level
+from core.local_suppression.residual import Level
 from core.units.class_table import ClassTable
 from core.units.members import ClassMembers
 

@@ -23,7 +23,7 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.search import Found
-from core.local_suppression.rest import Level, Rest
+from core.local_suppression.residual import Level, Residual
 from core.local_suppression.unions import apart
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
@@ -34,7 +34,7 @@ LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
-Find = Callable[[Rest], Found | None]
+Find = Callable[[Residual], Found | None]
 """Searches the lattice over what is left."""
 
 
@@ -57,7 +57,7 @@ class Leveller:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
-    def at(self, rest: Rest, node: Node) -> Level:
+    def at(self, rest: Residual, node: Node) -> Level:
         """Counts the cells of a node.
 
         Args:
@@ -67,7 +67,7 @@ class Leveller:
         cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
         return Level(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
-    def rest(self, rest: Rest, level: Level) -> Rest:
+    def rest(self, rest: Residual, level: Level) -> Residual:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
         lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
@@ -97,7 +97,7 @@ class Lost:
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
 
-def anonymise_again(first: Level, left: Rest, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Rest]:
+def transform_locally(first: Level, left: Residual, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Residual]:
     """Anonymises again what is too rare, round by round.
 
     Args:

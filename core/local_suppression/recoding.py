@@ -22,7 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.local_suppression.rest import Level, cells_taken
+from core.local_suppression.residual import Level, cells_taken
 from core.recoding.classes import QidLabels, text_ranks
 from core.recoding.labels import STAR, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage

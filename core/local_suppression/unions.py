@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.local_suppression.recoding import Part, labels_of
-from core.local_suppression.rest import Level
+from core.local_suppression.residual import Level
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
 from core.units.members import ClassMembers, joined_members

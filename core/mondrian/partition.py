@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import each_abreast
+from core.columns.data_parallel import each_in_parallel
 from core.columns.thread_share import threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
@@ -204,5 +204,5 @@ def partition(
         finally:
             scratch.put(mine)
 
-    found = each_abreast(cut_part, list(pairwise(nodes.tolist())), threads)
+    found = each_in_parallel(cut_part, list(pairwise(nodes.tolist())), threads)
     return Partition(given.order, np.append(np.concatenate([starts[:-1] for starts in found]), rows))

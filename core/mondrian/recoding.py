@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import AT_A_TIME, each_abreast
+from core.columns.data_parallel import AT_A_TIME, each_in_parallel
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
@@ -134,7 +134,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         values = sets.distinct(mine, domain.size)
         return labels, float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
 
-    each = each_abreast(labelled, range(len(cutting.domains)), AT_A_TIME)
+    each = each_in_parallel(labelled, range(len(cutting.domains)), AT_A_TIME)
     found, distinct = [labels for labels, _ in each], sum(share for _, share in each)
     reach = sum(float(np.dot(labels.covered, records)) for labels in found)
     # Who reads a release cannot tell apart classes of the same labels, so sizes and DM are those of what is left.

@@ -93,11 +93,11 @@ def first_cells(persons: Visits, owners: Classes, size: int) -> Visits:
 
 
 @kernel
-def _closed(visits: Visits, first: np.int64, size: np.int64) -> np.int64:
+def _closed(person_cells: Visits, first: np.int64, size: np.int64) -> np.int64:
     """Ends the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
 
     Args:
-        visits: Shape (visits,), written to.
+        person_cells: Shape (visits,), written to.
         first: Where those of the person begin.
         size: Where they end.
 
@@ -107,7 +107,7 @@ def _closed(visits: Visits, first: np.int64, size: np.int64) -> np.int64:
     if size == first + 1:
         return first
     if size > first:
-        visits[first] = ~visits[first]
+        person_cells[first] = ~person_cells[first]
     return size
 
 
@@ -121,7 +121,7 @@ def line_up(starts: Numbers, cells: Visits, per_cell: Visits, last: Visits) -> V
         per_cell: Shape (cells,): gets one more for each person of a cell.
         last: Shape (cells,), all -1; written to.
     """
-    visits, size = np.empty(cells.shape[0], np.int32), np.int64(0)
+    person_cells, size = np.empty(cells.shape[0], np.int32), np.int64(0)
     for person in range(starts.shape[0] - 1):
         first = size
         for place in range(starts[person], starts[person + 1]):
@@ -129,25 +129,25 @@ def line_up(starts: Numbers, cells: Visits, per_cell: Visits, last: Visits) -> V
             if last[cell] != person:
                 last[cell] = person
                 per_cell[cell] += 1
-                visits[size] = cell
+                person_cells[size] = cell
                 size += 1
-        size = _closed(visits, first, size)
-    return visits[:size].copy()
+        size = _closed(person_cells, first, size)
+    return person_cells[:size].copy()
 
 
 @kernel
-def count_repeats(visits: Visits, class_of: Classes, numbers: Classes, last: Visits, repeats: Numbers) -> None:
+def count_repeats(person_cells: Visits, class_of: Classes, numbers: Classes, last: Visits, repeats: Numbers) -> None:
     """Counts the visits by which a class sees a person again.
 
     Args:
-        visits: Of whole persons.
+        person_cells: Of whole persons.
         class_of: Shape (cells,), the class of each cell.
         numbers: Shape (classes,), the place of each class in ``repeats``; a negative one is not asked for.
         last: Shape (asked classes,), all -1; written to.
         repeats: Shape (asked classes,), added to.
     """
     person = np.int32(-1)
-    for visit in visits:
+    for visit in person_cells:
         cell = visit
         if visit < 0:
             person += np.int32(1)
@@ -159,19 +159,19 @@ def count_repeats(visits: Visits, class_of: Classes, numbers: Classes, last: Vis
 
 
 @kernel
-def merge_visits(visits: Visits, class_of: Classes, wanted: Marks, last: Visits, repeats: Numbers) -> Visits:
+def merge_person_cells(person_cells: Visits, class_of: Classes, wanted: Marks, last: Visits, repeats: Numbers) -> Visits:
     """Returns the visits to coarser cells, each once.
 
     Args:
-        visits: Of whole persons.
+        person_cells: Of whole persons.
         class_of: Shape (cells,), the coarser cell of each.
         wanted: Shape (coarser cells,): which of them are of interest.
         last: Shape (coarser cells,), all -1; written to.
         repeats: Shape (coarser cells,): gets one more for each visit that was the person's already.
     """
-    merged, size = np.empty(visits.shape[0], np.int32), np.int64(0)
+    merged, size = np.empty(person_cells.shape[0], np.int32), np.int64(0)
     person, begins = np.int32(-1), True
-    for visit in visits:
+    for visit in person_cells:
         cell = visit
         if visit < 0:
             person += np.int32(1)
@@ -191,15 +191,15 @@ def merge_visits(visits: Visits, class_of: Classes, wanted: Marks, last: Visits,
 
 
 @kernel
-def drop_visits(visits: Visits, wanted: Marks) -> Visits:
+def drop_person_cells(person_cells: Visits, wanted: Marks) -> Visits:
     """Returns the visits to the cells that are wanted, without those of persons who have but one left.
 
     Args:
-        visits: Of whole persons.
+        person_cells: Of whole persons.
         wanted: Shape (cells,).
     """
-    left, size, first = np.empty(visits.shape[0], np.int32), np.int64(0), np.int64(0)
-    for visit in visits:
+    left, size, first = np.empty(person_cells.shape[0], np.int32), np.int64(0), np.int64(0)
+    for visit in person_cells:
         cell = visit
         if visit < 0:
             first = size = _closed(left, first, size)
@@ -212,25 +212,25 @@ def drop_visits(visits: Visits, wanted: Marks) -> Visits:
 
 
 @kernel
-def count_known(visits: Visits, before: Marks, numbers: Classes, last: Visits, known: Numbers) -> None:
+def count_known(person_cells: Visits, before: Marks, numbers: Classes, last: Visits, known: Numbers) -> None:
     """Counts the visits of classes by persons whom they saw already, or who were in a cell before them.
 
     Args:
-        visits: Of whole persons.
+        person_cells: Of whole persons.
         before: Shape (cells,): which cells come before all classes.
         numbers: Shape (cells,), the class of each cell; a negative one is not asked for.
         last: Shape (classes,), all -1; written to.
         known: Shape (classes,), added to.
     """
     person, start = np.int32(-1), 0
-    while start < visits.shape[0]:
-        end, met = start + 1, before[~visits[start]]
-        while end < visits.shape[0] and visits[end] >= 0:
-            met |= before[visits[end]]
+    while start < person_cells.shape[0]:
+        end, met = start + 1, before[~person_cells[start]]
+        while end < person_cells.shape[0] and person_cells[end] >= 0:
+            met |= before[person_cells[end]]
             end += 1
         person += np.int32(1)
         for place in range(start, end):
-            number = numbers[~visits[place] if place == start else visits[place]]
+            number = numbers[~person_cells[place] if place == start else person_cells[place]]
             if number >= 0:
                 known[number] += met or last[number] == person
                 last[number] = person
@@ -238,9 +238,9 @@ def count_known(visits: Visits, before: Marks, numbers: Classes, last: Visits, k
 
 
 @kernel
-def count_later(visits: Visits, later: Classes) -> None:
+def count_later(person_cells: Visits, later: Classes) -> None:
     """Counts the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
-    for visit in visits:
+    for visit in person_cells:
         if visit >= 0:
             later[visit] += 1
 

@@ -1,4 +1,4 @@
-"""What the labels of a job cost, as kernels read it: for each quasi-identifier the order of its values, and the penalty of every hull."""
+"""What the labels of a job cost, as kernels read it: for each quasi-identifier the order of its values, and the penalty of every label."""
 
 from __future__ import annotations
 

@@ -166,8 +166,8 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
     """Returns which promises of the job the counted files break."""
     if not recount.records:
         return ["the data files hold no record"]
-    if recount.persons and recount.persons.strange:
-        return [f"of {recount.classes:,} classes, {recount.persons.strange:,} are not those whose persons the run folder keeps"]
+    if recount.persons and recount.persons.unexpected:
+        return [f"of {recount.classes:,} classes, {recount.persons.unexpected:,} are not those whose persons the run folder keeps"]
     most = job.columns.most_records
     if recount.persons and most is not None and recount.persons.records_of_one > most:
         return [f"somebody has more than {counted(most, 'record')} in the data files"]

@@ -30,7 +30,7 @@ class LinkCount:
         smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.
         below_k: People who share one of theirs with fewer than k.
         failing: Sets that fewer than k people share.
-        strange: Pseudonyms in combinations of which the private file says otherwise.
+        unexpected: Pseudonyms in combinations of which the private file says otherwise.
     """
 
     columns: tuple[str, ...]
@@ -40,7 +40,7 @@ class LinkCount:
     smallest: int
     below_k: int
     failing: int
-    strange: int
+    unexpected: int
 
     @property
     def share(self) -> float:
@@ -89,7 +89,7 @@ def linked_sql(
     named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(links))
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(links)))
-    person, whose, loose, strange = _owned(keys, there, owners) if owners else _alone(keys, there, records)
+    person, whose, loose, unexpected = _owned(keys, there, owners) if owners else _alone(keys, there, records)
     return f"""
         CREATE OR REPLACE TEMP TABLE linked_records AS
             SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL;
@@ -105,13 +105,13 @@ def linked_sql(
         exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (size, digest))
         SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)), count(*),
             coalesce(min(people), 0)::BIGINT, (SELECT count(person) FROM (SELECT DISTINCT person FROM exposed WHERE linked)),
-            count(*) FILTER (people < {k:d}), {strange}
+            count(*) FILTER (people < {k:d}), {unexpected}
         FROM counted
     """
 
 
 def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
-    """Returns who has a pseudonym, what tells it, who else has a record, and what is strange, where every pseudonym is a person."""
+    """Returns who has a pseudonym, what tells it, who else has a record, and what is unexpected, where every pseudonym is a person."""
     loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
     return f"row({keys})", "", loose, "0"
 
@@ -125,7 +125,7 @@ def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
     return "person", whose, loose, f"(SELECT count(*) FROM members FULL JOIN ({kept}) AS h USING (combination, {keys}) WHERE {differ})"
 
 
-def tells_people(job: Job, columns: Sequence[str]) -> bool:
+def discloses_people(job: Job, columns: Sequence[str]) -> bool:
     """Tells whether each pseudonym in columns that link is one person: where none is named, and where they are what names one."""
     if not job.columns.person:
         return True
@@ -143,12 +143,12 @@ def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
-def strange_links(linked: Sequence[LinkCount]) -> list[str]:
+def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
     """Returns which linking columns are not those that the private file is about."""
     return [
-        f"{counted(one.strange, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
+        f"{counted(one.unexpected, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
         for one in linked
-        if one.strange
+        if one.unexpected
     ]
 
 

@@ -27,7 +27,7 @@ class PersonCount:
         smallest: Persons of the smallest class; 0 if there is none.
         failing: Classes of fewer than k persons.
         exposed: Records in these.
-        strange: Classes of the files that the private file does not know, or with other numbers of records.
+        unexpected: Classes of the files that the private file does not know, or with other numbers of records.
         sizes: Number of classes by persons.
         largest_share: The largest share of a class's records that one person holds.
         records_of_one: Records of the person who has most; never published.
@@ -39,7 +39,7 @@ class PersonCount:
     smallest: int
     failing: int
     exposed: int
-    strange: int
+    unexpected: int
     sizes: Mapping[int, int] = field(default_factory=dict)
     largest_share: float = 0.0
     records_of_one: int = 0
@@ -114,20 +114,21 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
         ),
         classes AS (
             SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons, coalesce(d.largest / c.records, 0)::DOUBLE AS share,
-                d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS strange
+                d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS unexpected
             FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
         everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person),
         ranked AS (SELECT records FROM everybody ORDER BY records DESC LIMIT 1 OFFSET {k - 1:d})
         SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(min(records), 0)::BIGINT FROM ranked),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
-            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}}),
+            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (unexpected),
+            coalesce(histogram(persons), MAP {{}}),
             coalesce(max(share), 0), (SELECT coalesce(max(records), 0)::BIGINT FROM everybody)
         FROM classes
     """
 
 
-def strange_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
+def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
     """Returns the statement that counts the classes of the files in which values of a sensitive column are not those that are kept.
 
     Args:

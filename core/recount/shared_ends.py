@@ -63,7 +63,7 @@ class Axis:
         self.places, self.widths, self.key, self.first, self.last = places, widths, key, first, last
 
 
-def strange_ends(
+def unexpected_ends(
     values: pa.Array, people: Sequence[int] | NDArray[np.int64], spec: HierarchySpec, k: int, labels: Iterable[str | None]
 ) -> int:
     """Counts the labels with an end where ranges may not end.

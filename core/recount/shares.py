@@ -39,12 +39,12 @@ class Classes:
     Attributes:
         counts: Records, classes and their sizes, and persons if these were counted.
         spreads: What was promised of sensitive columns, in the order of the job.
-        strange: By sensitive column, classes whose values are not those of the people whom the run folder keeps.
+        unexpected: By sensitive column, classes whose values are not those of the people whom the run folder keeps.
     """
 
     counts: Recount
     spreads: tuple[Spread, ...] = ()
-    strange: Mapping[str, int] = field(default_factory=dict)
+    unexpected: Mapping[str, int] = field(default_factory=dict)
 
 
 _NUMBER = "CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END"
@@ -90,7 +90,7 @@ def added(shares: Sequence[Classes], least: Sequence[bool]) -> Classes:
         persons = _people(shares)
         whole = replace(whole, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
     spreads = tuple(_worst([one.spreads[place] for one in some], low=low) for place, low in enumerate(least))
-    return Classes(whole, spreads, {name: sum(one.strange[name] for one in shares) for name in shares[0].strange})
+    return Classes(whole, spreads, {name: sum(one.unexpected[name] for one in shares) for name in shares[0].unexpected})
 
 
 def _summed(sizes: Sequence[Mapping[int, int]]) -> dict[int, int]:
@@ -104,7 +104,7 @@ def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 def _people(shares: Sequence[Classes]) -> PersonCount:
     """Adds the people of classes up; how many there are in all, and how many records one has, no share can tell."""
-    # A share without a class of the files may have some of the private file's, which are strange.
+    # A share without a class of the files may have some of the private file's, which are unexpected.
     some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]
     persons = [one for _, one in some]
     return replace(
@@ -116,7 +116,7 @@ def _people(shares: Sequence[Classes]) -> PersonCount:
         smallest=min((one.smallest for classes, one in some if classes), default=0),
         failing=sum(one.failing for one in persons),
         exposed=sum(one.exposed for one in persons),
-        strange=sum(one.strange for one in persons),
+        unexpected=sum(one.unexpected for one in persons),
         sizes=_summed([one.sizes for one in persons]),
         largest_share=max((one.largest_share for one in persons), default=0.0),
     )

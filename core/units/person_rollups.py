@@ -23,7 +23,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, worth_of
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import Decided, RollUps, worth_keeping
-from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
+from core.persons.kernels import add_weights, drop_person_cells, merge_person_cells, weigh_cells
 from core.privacy.models import Spread
 from core.units.persons import CellPersons
 from core.units.unit import Counts, Integers, spread_of_keys
@@ -101,7 +101,7 @@ class PersonRollUps(RollUps[Cells]):
         few = persons.per_cell < k
         # Values of sensitive columns are counted among all persons; and what is left must not take the room of what is rolled up.
         if not exact and self._qids == len(hierarchies) and int(persons.per_cell[few].sum()) <= capacity * PAIRS_PER_CELL // 2:
-            persons = CellPersons(persons.per_cell, [drop_visits(share, few) for share in persons.shares])
+            persons = CellPersons(persons.per_cell, [drop_person_cells(share, few) for share in persons.shares])
             least = np.where(few, persons.least(), k)
         else:
             least = persons.least()
@@ -193,10 +193,10 @@ class PersonRollUps(RollUps[Cells]):
     def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> KnownPersons:
         """Returns what is known of coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
-        merged = [merge_visits(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
+        merged = [merge_person_cells(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
         persons = sums[:, MOST] - repeats
         few &= persons < self._k
-        left = CellPersons(persons, [drop_visits(share, few) for share in merged])
+        left = CellPersons(persons, [drop_person_cells(share, few) for share in merged])
         least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
         return KnownPersons(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
 

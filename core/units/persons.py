@@ -18,11 +18,11 @@ from core.persons.kernels import (
     count_known,
     count_later,
     count_repeats,
-    drop_visits,
+    drop_person_cells,
     first_cells,
     group,
     line_up,
-    merge_visits,
+    merge_person_cells,
     number_persons,
 )
 from core.persons.pairs import Pairs, places_for
@@ -35,13 +35,13 @@ class Share(NamedTuple):
 
     Attributes:
         per_cell: Shape (cells,), int32: how many of them have records in each cell.
-        visits: Shape (visits,), int32: the cells of those who are in more than one, as the kernels read them.
+        person_cells: Shape (visits,), int32: the cells of those who are in more than one, as the kernels read them.
         size: How many they are.
         most_records: The records of the one who has most.
     """
 
     per_cell: NDArray[np.int32]
-    visits: NDArray[np.int32]
+    person_cells: NDArray[np.int32]
     size: int
     most_records: int
 
@@ -100,7 +100,7 @@ class CellPersons(Unit):
     @classmethod
     def of(cls, shares: Sequence[Share]) -> Self:
         """Puts shares of the persons together."""
-        return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.visits for share in shares])
+        return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.person_cells for share in shares])
 
     @property
     def cells(self) -> int:
@@ -113,8 +113,8 @@ class CellPersons(Unit):
         Nobody does so twice: the sum over any cells is no more than the persons of these cells together.
         """
         later = np.zeros(self.cells, np.int64)
-        for visits in self.shares:
-            count_later(visits, later)
+        for person_cells in self.shares:
+            count_later(person_cells, later)
         return self.per_cell - later
 
     def count(self, owners: Integers, classes: int) -> Counts:
@@ -133,8 +133,8 @@ class CellPersons(Unit):
             asked: How many are.
         """
         repeats = np.zeros(asked, np.int64)
-        for visits in self.shares:
-            count_repeats(visits, owners, numbers, np.full(asked, -1, np.int32), repeats)
+        for person_cells in self.shares:
+            count_repeats(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
         return repeats
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
@@ -164,9 +164,9 @@ class CellPersons(Unit):
             classes: How many classes there are.
         """
         known, last = np.zeros(classes, np.int64), np.full(classes, -1, np.int32)
-        for visits in self.shares:
+        for person_cells in self.shares:
             last[:] = -1
-            count_known(visits, before, owners, last, known)
+            count_known(person_cells, before, owners, last, known)
         return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
@@ -175,8 +175,8 @@ class CellPersons(Unit):
         numbers[rows] = np.arange(len(rows))
         wanted = numbers >= 0
         shares = []
-        for visits in self.shares:
-            left = drop_visits(visits, wanted)
+        for person_cells in self.shares:
+            left = drop_person_cells(person_cells, wanted)
             first = left < 0
             shares.append(np.where(first, ~numbers[np.where(first, ~left, left)], numbers[left]))
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
@@ -191,6 +191,7 @@ class CellPersons(Unit):
         every, counts, repeats = np.ones(classes, np.bool_), np.zeros(classes, np.int64), np.zeros(classes, np.int64)
         add_numbers(owners.astype(np.int64), self.per_cell, counts)
         shares = [
-            drop_visits(merge_visits(visits, owners, every, np.full(classes, -1, np.int32), repeats), every) for visits in self.shares
+            drop_person_cells(merge_person_cells(person_cells, owners, every, np.full(classes, -1, np.int32), repeats), every)
+            for person_cells in self.shares
         ]
         return replace(self, per_cell=counts - repeats, shares=shares)

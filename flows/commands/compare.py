@@ -49,9 +49,9 @@ def _methods(text: str) -> tuple[str, ...]:
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if asked == ("all",):
         return tuple(METHODS)
-    if strange := [name for name in asked if name not in METHODS]:
+    if unexpected := [name for name in asked if name not in METHODS]:
         raise typer.BadParameter(
-            f"--methods: there is no method '{strange[0]}'{nearest(strange[0], METHODS)}; there are {listed(METHODS, 9)}"
+            f"--methods: there is no method '{unexpected[0]}'{nearest(unexpected[0], METHODS)}; there are {listed(METHODS, 9)}"
         )
     return asked
 

@@ -27,8 +27,8 @@ def draft_hierarchy_file(
 ) -> None:
     """Writes a first hierarchy of a column from its values, to be edited: dates, ranges, codes, shared words, else what is rare."""
     from schemas.errors.base import counted
-    from tasks.planning.fronts import Given
     from tasks.planning.listed_hierarchies import draft_file
+    from tasks.planning.open_sources import Given
 
     drafted = draft_file(Given(tuple(source)), column, out)
     console = Screen(highlight=False)
@@ -77,22 +77,22 @@ def show_hierarchy(
     settings: Settings = None,
 ) -> None:
     """Draws a hierarchy over the values of the source: its levels, the groups of each and how many records they have."""
-    from core.charts.ladder import Rung, ladder_picture
+    from core.charts.hierarchy_levels import LevelRow, hierarchy_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
-    from tasks.planning.listed_hierarchies import ladder_of
+    from tasks.planning.listed_hierarchies import levels_of_values
     from tasks.store.files import write_whole
 
     loaded = load_job(job, settings or ())
     with progress_bars(Console(stderr=True)):
-        domain, ladder = ladder_of(loaded, column)
+        domain, ladder = levels_of_values(loaded, column)
     path = to or Path(f"{loaded.name}-hierarchy.svg")
     size = len(domain.values)
     rungs = [
-        Rung(groups[:size], [str(label) for label in labels.to_pylist()] if level else [])
+        LevelRow(groups[:size], [str(label) for label in labels.to_pylist()] if level else [])
         for level, (groups, labels) in enumerate(zip(ladder.groups, ladder.labels, strict=True))
     ]
-    picture = ladder_picture(f"The hierarchy of {column}", rungs, domain.counts)
+    picture = hierarchy_picture(f"The hierarchy of {column}", rungs, domain.counts)
     write_whole(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
     console = Screen(highlight=False)
     console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))

@@ -56,7 +56,7 @@ def init(
     """
     from flows.terminal.runs import progress_bars
     from tasks.planning.draft import draft_job
-    from tasks.planning.fronts import DATABASE, Given
+    from tasks.planning.open_sources import DATABASE, Given
 
     if not source and not table and not query:
         raise typer.BadParameter("name a source, or give --table or --query for PostgreSQL")

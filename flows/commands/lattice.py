@@ -58,7 +58,7 @@ def lattice(
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
     from flows.terminal.runs import progress_bars
     from tasks.comparison.figure_files import write_figure
-    from tasks.planning.front_page import measure_front, render_front
+    from tasks.planning.pareto_page import measure_front, render_front
 
     with progress_bars(Console(stderr=True)):
         found = measure_front(job)

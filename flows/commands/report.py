@@ -29,7 +29,7 @@ def report(
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables
-    from tasks.report.again import report_again
+    from tasks.report.rebuilt_report import rebuild_report
     from tasks.store.bucket_work import looked_at
     from tasks.store.files import open_folder
 
@@ -39,7 +39,7 @@ def report(
         return report_of_tables(release, to, as_json=as_json)
     loaded = load_job(job, settings or ()) if job else None
     with looked_at(loaded) if loaded else nullcontext():
-        made = report_again(release, loaded)
+        made = rebuild_report(release, loaded)
     written = []
     if to or not as_json:
         written = write_report(open_folder(to), made) if to else restore_report(release, made)

@@ -40,12 +40,12 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
     def made() -> tuple[Any, Anonymised]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.passing import clear_passed, passing
+        from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
         given = scratch_job(job)
         _check_silent(given, settings)
-        clear_passed(Path(gettempdir()), LEFT)
-        with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+        clear_temporary_folders(Path(gettempdir()), LEFT)
+        with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
             kind = write_frame(frame, folder / "table.parquet")
             published = run_job(given, (*settings, *_places(folder)), direct=True)
             release = Path(published.folder)

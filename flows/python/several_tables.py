@@ -41,12 +41,12 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
     def made() -> tuple[dict[str, Any], AnonymisedTables]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.passing import clear_passed, passing
+        from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
         given = scratch_job(job)
         data = _content(given, frames)
-        clear_passed(Path(gettempdir()), LEFT)
-        with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+        clear_temporary_folders(Path(gettempdir()), LEFT)
+        with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
             kinds = {}
             for number, (name, frame) in enumerate(frames.items()):
                 path = folder / f"table-{number}.parquet"
@@ -85,8 +85,8 @@ def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
         raise JobError(str(job), faults or ["a job for several tables must name them under tables"])
     faults = [f"{key}: the tables are read and given back where they are; leave {key} out" for key in OF_THE_TABLES if key in data]
     faults += [f"tables.{name}.source: the table is given; leave source out" for name, one in tables.items() if "source" in one]
-    if strange := sorted(set(map(str, tables)) ^ set(frames)):
-        faults.append(f"tables: {listed(strange)} are in the job or among the tables given, and not in both")
+    if unexpected := sorted(set(map(str, tables)) ^ set(frames)):
+        faults.append(f"tables: {listed(unexpected)} are in the job or among the tables given, and not in both")
     if faults:
         raise JobError(str(job), faults)
     return data

@@ -13,8 +13,8 @@ from flows.terminal.runs import fact_table, passed_words, risk_words
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.passthrough import passthrough_warnings
+from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
-from tasks.planning.outlook import WRITE, Outlook
 from tasks.planning.plan import Plan
 from tasks.report.units import UnitWording
 
@@ -71,19 +71,19 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("risk before", risk_words(plan.risk, unit))
     if said := unit.warning():
         table.add_row("warning", said)
-    for name, text in outlook_rows(plan.outlook):
+    for name, text in forecast_rows(plan.forecast):
         table.add_row(name, Text(text))
     return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
 
 
-def outlook_rows(outlook: Outlook | None) -> Iterator[tuple[str, str]]:
+def forecast_rows(forecast: Forecast | None) -> Iterator[tuple[str, str]]:
     """Yields what several ways to anonymise would lose, and the line that asks for the one that loses least."""
-    if outlook is None:
+    if forecast is None:
         return
-    lost = (f"{one.way} {one.gcp:.3f}{'' if outlook.whole else f' ± {one.error:.3f}'}" for one in outlook.ways)
-    of = "all records" if outlook.whole else f"samples of about {outlook.records:,} records; of all it is mostly less"
+    lost = (f"{one.way} {one.gcp:.3f}{'' if forecast.whole else f' ± {one.error:.3f}'}" for one in forecast.ways)
+    of = "all records" if forecast.whole else f"samples of about {forecast.records:,} records; of all it is mostly less"
     yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}"
-    best = min(outlook.ways, key=attrgetter("gcp"))
+    best = min(forecast.ways, key=attrgetter("gcp"))
     yield "least", f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods skald,mondrian"
 
 

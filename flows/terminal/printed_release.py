@@ -9,11 +9,11 @@ from flows.terminal.runs import release_summary
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.storage import PrintingError
 from schemas.release.manifest import Manifest
-from schemas.release.untold import Untold
+from schemas.release.unreported import Unreported
 from tasks.report.sentences import warning_sentences
 
 
-def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Untold | None = None) -> None:
+def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
     """Prints what was published.
 
     Args:

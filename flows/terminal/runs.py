@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.columns.first_use import told_once_compiling
+from core.columns.first_use import notified_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
@@ -20,7 +20,7 @@ from schemas.release.manifest import Manifest, Persons
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
 from schemas.release.remainder import Remainder
-from schemas.release.untold import Untold
+from schemas.release.unreported import Unreported
 from schemas.texts.shown import printable
 from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
@@ -55,7 +55,7 @@ def progress_bars(console: Console, method: str | None = None) -> Iterator[None]
         whose = f"the loops of method {method}" if method else "loops"
         console.print(f"Compiling {whose}, once" + (f": about {seconds} s." if seconds else "."), soft_wrap=True, highlight=False)
 
-    with hearing(note), told_once_compiling(compiling):
+    with hearing(note), notified_once_compiling(compiling):
         if not console.is_terminal:
             yield
             return
@@ -79,7 +79,7 @@ def _bars(console: Console) -> Iterator[None]:
             yield
 
 
-def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Untold | None = None) -> RenderableType:
+def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
     """Returns what a run made, as a table.
 
     Args:

@@ -116,7 +116,7 @@ class FragmentsError(SkaldError):
         )
 
     @classmethod
-    def of_one_pool(cls, method: str) -> FragmentsError:
+    def of_one_merged_class(cls, method: str) -> FragmentsError:
         """Records that are suppressed as outliers are pooled over all fragments, and fragments know nothing of each other."""
         return cls(
             f"Method '{method}' with pool: suppress looks for outliers among all records together, and method.fragments works on a part of "

@@ -24,11 +24,11 @@ class PointerError(StorageError):
         )
 
 
-class AfterwardsError(StorageError):
+class AfterPublicationError(StorageError):
     """A release is published, and what follows its publication failed."""
 
     @classmethod
-    def of_release(cls, release: str, what: str, reason: str) -> AfterwardsError:
+    def of_release(cls, release: str, what: str, reason: str) -> AfterPublicationError:
         """Something is left undone; ``what`` says that it is, as in 'the registry could not be written'."""
         return cls(f"{_published(release)} {what} ({reason}).")
 

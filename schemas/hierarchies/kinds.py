@@ -22,7 +22,7 @@ class HierarchyKind:
     Attributes:
         name: The key by which a job names it.
         schema: What a job may say of it; its docstring and those of its fields are its part of the reference.
-        ladder: Makes the levels between the values and ``*``: ``(qid, domain, spec, folder)`` to a `core.hierarchies.levels.Ladder`.
+        ladder: Makes the levels between the values and ``*``: ``(qid, domain, spec, folder)`` to a `core.hierarchies.levels.DraftLevels`.
         words: Says of a spec in a few words how values can be grouped, without a value; plan and report show it.
         steps: Says of a spec what each level publishes, finest first; empty if a level is so many steps above the value.
         marks: Spells each of these as shortly as the papers' tables do; empty if levels are numbered.
@@ -70,7 +70,7 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="csv",
         schema=CsvHierarchy,
-        ladder=Code("core.hierarchies.table:csv_ladder"),
+        ladder=Code("core.hierarchies.table:csv_levels"),
         table=Code("core.hierarchies.table:read_table"),
         words=lambda spec: "groups listed in a file",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
@@ -80,7 +80,7 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="tree",
         schema=TreeHierarchy,
-        ladder=Code("core.hierarchies.tree:tree_ladder"),
+        ladder=Code("core.hierarchies.tree:tree_levels"),
         table=Code("core.hierarchies.tree:tree_table"),
         words=lambda spec: "groups of a tree",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
@@ -90,8 +90,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="widths",
         schema=WidthsHierarchy,
-        ladder=Code("core.hierarchies.widths:widths_ladder"),
-        telling=Code("core.hierarchies.disclosing_labels:telling_bins"),
+        ladder=Code("core.hierarchies.widths:widths_levels"),
+        telling=Code("core.hierarchies.disclosing_labels:disclosing_bins"),
         words=lambda spec: "ranks in bins" if spec.encode else "numbers in bins",
         recount_levels=Code("core.recount.labels.bin_levels:levels_of_bins"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
@@ -102,8 +102,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="prefix",
         schema=PrefixHierarchy,
-        ladder=Code("core.hierarchies.prefix:prefix_ladder"),
-        telling=Code("core.hierarchies.disclosing_labels:telling_prefixes"),
+        ladder=Code("core.hierarchies.prefix:prefix_levels"),
+        telling=Code("core.hierarchies.disclosing_labels:disclosing_prefixes"),
         words=lambda spec: "leading characters",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_beginnings"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_beginnings"),
@@ -113,8 +113,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="date",
         schema=DateHierarchy,
-        ladder=Code("core.hierarchies.dates:dates_ladder"),
-        telling=Code("core.hierarchies.disclosing_labels:telling_days"),
+        ladder=Code("core.hierarchies.dates:dates_levels"),
+        telling=Code("core.hierarchies.disclosing_labels:disclosing_days"),
         words=lambda spec: "calendar units",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_units"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),

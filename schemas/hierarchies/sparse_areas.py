@@ -22,7 +22,7 @@ SPARSE_ZIP_CODES = {"hipaa": OF_2020, "hipaa_2020": OF_2020, "hipaa_2010": OF_20
 """First three digits of the ZIP codes of areas of 20,000 people or fewer, by the word of a job; ``hipaa`` is the newest census."""
 # Before there were several, the one word was that of 2000: a job that meant that list keeps its digest under its name.
 DIGESTED = {"hipaa": "hipaa_2020", "hipaa_2000": "hipaa"}
-Census: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_2020"]
+LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_2020"]
 
 
 def sparse_prefixes(value: object) -> object:
@@ -42,5 +42,5 @@ def sparse_prefixes(value: object) -> object:
 
 _LIST: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 Sparse = Annotated[
-    Census | list[str], BeforeValidator(sparse_prefixes), WithJsonSchema({"anyOf": [{"enum": list(SPARSE_ZIP_CODES)}, _LIST]})
+    LeafStatistics | list[str], BeforeValidator(sparse_prefixes), WithJsonSchema({"anyOf": [{"enum": list(SPARSE_ZIP_CODES)}, _LIST]})
 ]

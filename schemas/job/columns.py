@@ -75,7 +75,7 @@ NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "mi
 # What a validator takes cannot be seen from it, so that editors are told by a JSON schema of its own.
 ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
 ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema(NAMES_SCHEMA)]
-Rest: TypeAlias = Literal["rest"]
+Residual: TypeAlias = Literal["rest"]
 
 
 Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(each_once)]
@@ -154,7 +154,7 @@ SENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], 
 SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), WithJsonSchema(SENSITIVE_SCHEMA)]
 INSENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Published.model_json_schema()]}}
 ColumnNamesOrRest = Annotated[
-    list[str] | Rest, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [INSENSITIVE_SCHEMA, {"const": REST}]})
+    list[str] | Residual, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [INSENSITIVE_SCHEMA, {"const": REST}]})
 ]
 
 

@@ -78,8 +78,8 @@ def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: objec
     known, faults = list(names(qids)), []
     for setting in ("weights", "levels"):
         named = method.get(setting)
-        strange = [str(name) for name in named if name not in known] if isinstance(named, Mapping) else []
-        faults += [f"method.{setting}: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
+        unexpected = [str(name) for name in named if name not in known] if isinstance(named, Mapping) else []
+        faults += [f"method.{setting}: '{name}' is no quasi-identifier{nearest(name, known)}" for name in unexpected]
     weights, node = method.get("weights"), method.get("node")
     if isinstance(weights, Mapping) and weights:
         faults += _weight_faults(weights, known, method)

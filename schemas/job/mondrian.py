@@ -121,8 +121,8 @@ def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> l
     """Returns where what a method publishes does not fit the quasi-identifiers or how intervals are written, each with its place."""
     ways, known, faults = method.get("generalisation"), list(names(qids)), []
     if isinstance(ways, Mapping):
-        strange = [str(name) for name in ways if name not in known]
-        faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
+        unexpected = [str(name) for name in ways if name not in known]
+        faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in unexpected]
     if intervals == "bounds":
         chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in _with_bounds(qids)}
         # Not yet read: what is no text is refused for that.

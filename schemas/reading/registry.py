@@ -146,7 +146,7 @@ class Code:
     """A function or another object by its import path, imported when it is asked for.
 
     Args:
-        path: Module and name, as in ``core.hierarchies.widths:widths_ladder``.
+        path: Module and name, as in ``core.hierarchies.widths:widths_levels``.
     """
 
     def __init__(self, path: str) -> None:

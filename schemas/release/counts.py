@@ -21,7 +21,7 @@ def tellable(count: int, k: int, *totals: int) -> bool:
     return all(not found or found >= k for found in (count, *(total - count for total in totals)))
 
 
-def told_count(count: int, k: int) -> int:
+def reported_count(count: int, k: int) -> int:
     """Returns a count as a release tells it: from 1 to k - 1 it is told as k, so that it says "at most k" and nobody how few there are.
 
     Args:
@@ -31,7 +31,7 @@ def told_count(count: int, k: int) -> int:
     return count if tellable(count, k) else k
 
 
-def told_in_words(count: int, k: int) -> str:
+def reported_in_words(count: int, k: int) -> str:
     """Returns a count as a sentence tells it, whether it was made fit to be told or not."""
-    told = told_count(count, k)
+    told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted, listed
-from schemas.release.counts import tellable, told_count
+from schemas.release.counts import reported_count, tellable
 
 
 class SourceDigest(BaseModel):
@@ -119,7 +119,7 @@ class Overlap(BaseModel):
         Such a count is reported as k, so that it says "at most k". How many records either release was made of is known. So where fewer
         than k came or left, the shared ones are reported as so many fewer, and what came and left is what remains.
         """
-        found = {name: told_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
+        found = {name: reported_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
         if self.shared is not None and self.added is not None and self.removed is not None:
             mine, others = self.shared + self.added, self.shared + self.removed
             if not (tellable(self.added, self.k) and tellable(self.removed, self.k)):

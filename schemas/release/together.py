@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
-from schemas.release.counts import told_count, told_in_words
+from schemas.release.counts import reported_count, reported_in_words
 
 Kind = Literal["insensitive", "sensitive", "pseudonyms"]
 KINDS: Mapping[Kind, str] = {"insensitive": "untreated columns", "sensitive": "sensitive columns", "pseudonyms": "pseudonyms"}
@@ -39,12 +39,12 @@ class Together(BaseModel):
     @classmethod
     def told(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
         """Returns counts as a release tells them."""
-        unique, below, classes = (told_count(one, k) for one in counts)
+        unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
     def sentence(self, kind: Kind, k: int) -> str:
         """Returns what the figures say, without advice."""
-        few, alone, labelled = (told_in_words(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
+        few, alone, labelled = (reported_in_words(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "
             f"with nobody; where the quasi-identifiers are known too, {labelled} with fewer than k."
@@ -52,7 +52,8 @@ class Together(BaseModel):
 
     def accepted(self, k: int) -> str:
         """Returns what a job that accepts it has accepted."""
-        return f"The job accepts that {told_in_words(self.below_k, k)} of {counted(self.all, self.unit)} stand out by its untreated columns"
+        below = reported_in_words(self.below_k, k)
+        return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
 def unclaimed_together(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
@@ -68,7 +69,7 @@ def unclaimed_together(together: Together | None, k: int, *, accepted: bool, unt
         return "No maximum risk is claimed: what the untreated columns tell together was not counted." if untreated else ""
     if accepted or not together.below_k:
         return ""
-    few = told_in_words(together.below_k, k)
+    few = reported_in_words(together.below_k, k)
     return (
         f"No maximum risk is claimed: by the untreated columns together {few} of {together.all:,} {together.unit}s share their values "
         f"with fewer than k = {k:,}."

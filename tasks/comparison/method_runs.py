@@ -29,7 +29,7 @@ from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.counting.coding import load_coding
 from tasks.engine.flows import SWITCH
 from tasks.recount.recount import verify_release

@@ -20,7 +20,7 @@ from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.earlier import Earlier
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.composition.known import KnownRecords
-from tasks.composition.ledger import Entry, promised_of, read_entry
+from tasks.composition.release_history import Entry, promised_of, read_entry
 from tasks.counting.contents import Digested
 from tasks.store.database import connect
 from tasks.store.store import Store
@@ -105,7 +105,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
         )
     alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
     mine = sorted({*alike, *job.privacy.columns})
-    by = Digested(_names(names) if earlier.known_by else own.names, _names(untreated) if common else (), tuple(mine))
+    by = Digested(_names(names) if earlier.linkage_key else own.names, _names(untreated) if common else (), tuple(mine))
     parts = known.parts(by)
     if not parts:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are linked by other columns")
@@ -115,7 +115,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)
-    return Compared(ours, theirs, bool(earlier.known_by), earlier.persons, k, promises)
+    return Compared(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises)
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from schemas.job.digest import hierarchies_of
 from schemas.job.job import Job
 from schemas.release.increments import Overlap
 from tasks.composition.answers import Figures, answered, as_answer
-from tasks.composition.ledger import Entry, Recoded, read_entry
+from tasks.composition.release_history import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import ChunkCells, bundled_cells
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding

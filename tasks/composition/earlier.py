@@ -35,7 +35,7 @@ class Earlier(NamedTuple):
         records: N of its source; 0 where that is not known.
         files: Plain digests of those files of the source that it is made of too.
         told: Whether these files hold all that both have in common.
-        known_by: Columns by which its records are known again; none where the source lacks any of them.
+        linkage_key: Columns by which its records are known again; none where the source lacks any of them.
         persons: Whether both name persons by the same columns, so that records are known by these too.
         work: The work folder of its job; None where that is the one of this job, as far as is known.
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
@@ -48,7 +48,7 @@ class Earlier(NamedTuple):
     records: int = 0
     files: frozenset[str] = frozenset()
     told: bool = False
-    known_by: Columns = ()
+    linkage_key: Columns = ()
     persons: bool = False
     work: Path | None = None
     untold: str = ""
@@ -110,11 +110,11 @@ class KeyedSketches:
 def _related(known: KnownRecords, entry: Registered, registry: Registry, keyed: KeyedSketches | None) -> Earlier | None:
     """Returns what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
     persons = bool(entry.person) and entry.person == known.person
-    found = Earlier(entry.release, entry.k, entry.records, known_by=entry.known_by, persons=persons, work=Path(entry.work))
+    found = Earlier(entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work))
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
-    if entry.known_by != tuple((name, known.kinds.get(name)) for name, _ in entry.known_by):
-        found = found._replace(known_by=())
+    if entry.linkage_key != tuple((name, known.kinds.get(name)) for name, _ in entry.linkage_key):
+        found = found._replace(linkage_key=())
         if not persons:
             # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
             qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
@@ -131,13 +131,13 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: Registry, key
     theirs = registry.sketches_of(entry)
     if theirs is None:
         return found._replace(untold="the sketch of its records is gone or damaged")
-    pairs = list(zip(*keyed.of(found.known_by or known.columns), theirs, entry.reach, strict=True))
+    pairs = list(zip(*keyed.of(found.linkage_key or known.columns), theirs, entry.reach, strict=True))
     records, whose = (likeness(*pair) for pair in pairs)
     persons = found.persons
-    if (found.known_by and records.is_shared) or (persons and whose.mine_found):
+    if (found.linkage_key and records.is_shared) or (persons and whose.mine_found):
         return found
     unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]
-    return found._replace(doubtful=True) if (found.known_by and unsure[0]) or (persons and unsure[1]) else None
+    return found._replace(doubtful=True) if (found.linkage_key and unsure[0]) or (persons and unsure[1]) else None
 
 
 def _told(mine: Counter[str], theirs: Counter[str]) -> bool:

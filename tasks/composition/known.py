@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.composition.contents import kind_of
-from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, digested_by, read_sketches, sketch_contents, tell_contents
+from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact
@@ -71,7 +71,7 @@ class KnownRecords:
             SkaldError: whatever a step raises.
         """
         if by not in self._contents:
-            self._contents[by] = tell_contents(self.run, self.source, by)
+            self._contents[by] = contents_of_chunks(self.run, self.source, by)
         return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:

@@ -99,7 +99,7 @@ def registered(known: KnownRecords, release: str, registry: Registry, families: 
         k=job.privacy.k,
         records=source.records,
         files=tuple(registry.keyed_names(source)),
-        known_by=known.columns,
+        linkage_key=known.columns,
         person=known.person,
         columns=tuple(source.columns.names),
         qids=tuple(qid.name for qid in job.columns.quasi_identifiers),

@@ -164,8 +164,8 @@ def _joined(
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
         return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None
-    strangers = not (reasons or figures["people"] or figures["below_k"])
-    if not releases or strangers:
+    unexpected_ones = not (reasons or figures["people"] or figures["below_k"])
+    if not releases or unexpected_ones:
         # New pseudonyms of the same key join nothing.
         return None, path
     found = Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured="; ".join(reasons))

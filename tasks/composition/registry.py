@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.composition.contents import Sketch
 from schemas.errors.base import StorageError
@@ -51,7 +51,7 @@ class Registered(BaseModel):
         k: What it promises.
         records: N of its source.
         files: Keyed digest of each file of the source that holds records.
-        known_by: Columns by which its records are known again, each with the kind of its values.
+        linkage_key: Columns by which its records are known again, each with the kind of its values.
         person: Columns that name persons, in the same way; none where the job names none.
         columns: All columns of the source.
         qids: Names of the quasi-identifiers.
@@ -63,7 +63,7 @@ class Registered(BaseModel):
         families: Families of its pseudonyms; None in older entries.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, validate_by_name=True, serialize_by_alias=True)
 
     format: int
     release: str
@@ -72,7 +72,7 @@ class Registered(BaseModel):
     k: int
     records: int
     files: tuple[str, ...]
-    known_by: tuple[tuple[str, str], ...]
+    linkage_key: tuple[tuple[str, str], ...] = Field(alias="known_by")
     person: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     qids: tuple[str, ...]

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.abreast import ahead
 from core.columns.coding import Words
+from core.columns.data_parallel import ahead
 from core.columns.domains import Domain
 from core.columns.translation import Translation
 from core.histograms.projections import Bundles

@@ -113,7 +113,7 @@ CONTENTS = FileStep(
 """By what the records of a chunk are known again."""
 
 
-def tell_contents(run: Run, source: Source, by: Digested) -> list[Artifact]:
+def contents_of_chunks(run: Run, source: Source, by: Digested) -> list[Artifact]:
     """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons.
 
     Raises:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from core.columns.agreed_moments import agreed_moments
 from core.columns.column_types import working_type
 from core.columns.domains import value_column
-from core.columns.places import as_dictionary
+from core.columns.positions import as_dictionary
 from core.histograms.domain_counts import DomainCounter, add_up
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError

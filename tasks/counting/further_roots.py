@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.columns.node import Node
 from tasks.counting.bundles import Merge
 from tasks.counting.coding import DomainTable
-from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, count_roots, surely_crowded
+from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, count_roots, surely_too_many_cells
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, workers_elsewhere
@@ -38,13 +38,13 @@ class ChunkSums:
         """
         return count_roots(self.table, roots, self.parts, most_cells)
 
-    def crowded(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_crowded``.
+    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_too_many_cells``.
 
         Raises:
             SkaldError: artefacts are gone, or whatever a task raises.
         """
-        return surely_crowded(self.table.coding, nodes, self.parts, most, self.table.store, memory)
+        return surely_too_many_cells(self.table.coding, nodes, self.parts, most, self.table.store, memory)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ChunkSumsInTasks(ChunkSums):
     def _root(self, given: RootTable) -> Artifact:
         return HISTOGRAM.made(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
-    def crowded(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
         """Has some of the nodes looked at by each worker, in a quarter of what a task may take.
 
         Raises:
@@ -78,10 +78,10 @@ class ChunkSumsInTasks(ChunkSums):
             Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most, most_memory))
             for number, nodes in enumerate(cuts, start=1)
         ]
-        return [full for found in map_step(self.run, "marks", tell_crowded, calls) for full in found]
+        return [full for found in map_step(self.run, "marks", count_linearly, calls) for full in found]
 
 
-def tell_crowded(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
+def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells, for the task of a worker.
 
     Args:
@@ -96,7 +96,7 @@ def tell_crowded(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Arti
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: artefacts are gone.
     """
-    return surely_crowded(table.coding, nodes, parts, most, table.store, memory)
+    return surely_too_many_cells(table.coding, nodes, parts, most, table.store, memory)
 
 
 def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:

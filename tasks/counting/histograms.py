@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import each_abreast, given_abreast
+from core.columns.data_parallel import each_in_parallel, given_in_parallel
 from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
-from core.histograms.projections import Bundles, Crowd, Projection, SparseProjection
+from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
 from core.lattice.roots import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -86,7 +86,7 @@ HISTOGRAM = FileStep(
 
 def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
-    given_abreast(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
+    given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
     return _write(cell_table(summed.words, summed.counts), path)
 
@@ -101,7 +101,7 @@ def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: P
         words, counts = add_parts((whole_cells(coding, part, store) for part in parts), packing.product)
     else:
         # All of them are held at a time, and so they are read at a time.
-        words, counts = merge_parts(each_abreast(lambda part: whole_cells(coding, part, store), parts), packing.product)
+        words, counts = merge_parts(each_in_parallel(lambda part: whole_cells(coding, part, store), parts), packing.product)
     return _write(cell_table(words, counts), path)
 
 
@@ -160,14 +160,14 @@ def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artif
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        given_abreast(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
         return HISTOGRAM.kept(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
 
     largest = max((summed.cells for summed in sums.values()), default=0)
-    made = dict(zip(sums, each_abreast(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
+    made = dict(zip(sums, each_in_parallel(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
     return [there for root in roots if (there := found[root] or made[root])]
 
 
@@ -181,7 +181,9 @@ def _write(table: pa.Table, path: Path) -> int:
     return write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
 
 
-def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int) -> list[bool]:
+def surely_too_many_cells(
+    coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int
+) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure.
 
     Args:
@@ -195,36 +197,36 @@ def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifa
     Raises:
         StorageError: artefacts are gone.
     """
-    size = Crowd.bytes_for(most)
+    size = LinearCounting.bytes_for(most)
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
     together = max(memory // max(size // shares, 1), 1)
     some = (nodes[first : first + together] for first in range(0, len(nodes), together))
-    return [full for each in some for full in _crowded(coding, each, parts, most, store, shares)]
+    return [full for each in some for full in _too_many_cells(coding, each, parts, most, store, shares)]
 
 
-def _crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
+def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
     """Tells it of nodes whose marks fit the memory together, a share of them at a time."""
-    crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most, shares) for node in nodes]
+    counting_bitmaps = [LinearCounting(coding.finest, node[: len(coding.domains)], coding.axes, most, shares) for node in nodes]
     for share in range(shares):
         # Once a node has too many cells, it has too many whatever else is read.
-        waiting = [crowd for crowd in crowds if crowd.at_least <= most]
+        waiting = [counting_bitmap for counting_bitmap in counting_bitmaps if counting_bitmap.at_least <= most]
         if share:
-            for crowd in waiting:
-                crowd.turn()
+            for counting_bitmap in waiting:
+                counting_bitmap.turn()
         _mark(coding, parts, waiting, most, store)
-    return [crowd.at_least > most for crowd in crowds]
+    return [counting_bitmap.at_least > most for counting_bitmap in counting_bitmaps]
 
 
-def _mark(coding: Coding, parts: Sequence[Artifact], crowds: list[Crowd], most: int, store: Store) -> None:
-    """Reads cells into crowds until each has too many, or to the end."""
-    if not crowds:
+def _mark(coding: Coding, parts: Sequence[Artifact], counting_bitmaps: list[LinearCounting], most: int, store: Store) -> None:
+    """Reads cells into counting bitmaps until each has too many, or to the end."""
+    if not counting_bitmaps:
         return
     for bundles, codes, _ in bundled_cells(coding, parts, store):
-        crowds = [crowd for crowd in crowds if crowd.at_least <= most]
-        if not crowds:
+        counting_bitmaps = [counting_bitmap for counting_bitmap in counting_bitmaps if counting_bitmap.at_least <= most]
+        if not counting_bitmaps:
             return
-        for crowd in crowds:
-            crowd.add(bundles, codes)
+        for counting_bitmap in counting_bitmaps:
+            counting_bitmap.add(bundles, codes)
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:

@@ -43,15 +43,15 @@ def threads_of(job: Job) -> int:
     return min(job.threads or len(os.sched_getaffinity(0)), most_workers())
 
 
-def sharing(function: Callable[..., Result], job: Job, abreast: int) -> Callable[..., Result]:
+def sharing(function: Callable[..., Result], job: Job, at_a_time: int) -> Callable[..., Result]:
     """Returns a step whose loops take its share of the job's threads and no more.
 
     Args:
         function: The step.
         job: Gives ``threads``; as many as there are cores if it does not.
-        abreast: How many calls of steps are made at a time.
+        at_a_time: How many calls of steps are made at a time.
     """
-    share = max(threads_of(job) // max(abreast, 1), 1)
+    share = max(threads_of(job) // max(at_a_time, 1), 1)
 
     def call(*arguments: Any) -> Result:
         with at_most(share):

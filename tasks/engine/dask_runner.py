@@ -25,8 +25,8 @@ from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
+from tasks.engine.remote.call_queues import BucketQueue, CallQueue, let_go, queue_of
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.engine.remote.desks import BucketDesk, Desk, desk_of, let_go
 from tasks.store.bucket_work import BucketWork
 from tasks.store.work_folder import FolderWork
 
@@ -78,7 +78,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
-        self._desk: BucketDesk | None = None
+        self._queue: BucketQueue | None = None
 
     def duplicate(self) -> DaskThreadsTaskRunner:
         """Returns a runner for the same cluster."""
@@ -100,10 +100,10 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     def _let_go(self) -> None:
         """Has the workers of a cluster that goes on remove what they have of this run's work."""
-        if self.dask.address and self._desk:
+        if self.dask.address and self._queue:
             # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
             with suppress(Exception):
-                self.client.run(let_go, self._desk, on_error="ignore")
+                self.client.run(let_go, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
         """Returns what makes the calls of one phase; the first one connects.
@@ -112,10 +112,10 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
             RunnerError: there is no cluster.
             StorageError: a folder cannot be made.
         """
-        desk = desk_of(work, spill, phase)
+        queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.
-        self._desk = desk if isinstance(desk, BucketDesk) else None
-        return DaskCalls(self.client, self.dask.address or "this machine", phase, desk)
+        self._queue = queue if isinstance(queue, BucketQueue) else None
+        return DaskCalls(self.client, self.dask.address or "this machine", phase, queue)
 
     def count_workers(self) -> int:
         """Returns how many calls the cluster makes at a time, as it is now.
@@ -159,11 +159,11 @@ class DaskCalls(RemoteCalls):
         client: Connected.
         address: How the scheduler is called in a message.
         phase: Names the tasks in Dask.
-        desk: Where calls lie meanwhile; empty at the end.
+        queue: Where calls lie meanwhile; empty at the end.
     """
 
-    def __init__(self, client: distributed.Client, address: str, phase: str, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, client: distributed.Client, address: str, phase: str, queue: CallQueue) -> None:
+        super().__init__(queue)
         self._client, self._address, self._phase = client, address, phase
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 

@@ -17,22 +17,22 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
-from schemas.release.untold import Untold
+from schemas.release.unreported import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
-from tasks.store.passing import clear_passed
 from tasks.store.secret import Secret, secret_of
 from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
+from tasks.store.temporary_folders import clear_temporary_folders
 from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_apart, check_ours, claim, remove_ours
 
 if TYPE_CHECKING:
     from tasks.store.bucket_work import BucketWork
 
-AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
+AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
-    "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
+    "domain", "histogram", "sizes", "person_cells", "contributors", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
 )  # fmt: skip
 """Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
@@ -74,7 +74,7 @@ class Run:
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
-    untold: Untold | None = None
+    untold: Unreported | None = None
     workers: int = 1
 
     @contextmanager
@@ -145,7 +145,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
-        clear_passed(work.folder, PASSING)
+        clear_temporary_folders(work.folder, PASSING)
         work.store.begin()
         secret = secret_of(job)
         # Before anything is made with it: without it the same job on the same data would be another release.

@@ -30,7 +30,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import is_taken
-from tasks.counting.visits import pairs_by_share
+from tasks.counting.person_cells import pairs_by_share
 from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed

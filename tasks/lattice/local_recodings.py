@@ -16,11 +16,11 @@ from core.histograms.cells import packing_of, places_in, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
-from core.local_suppression.local_transformation import Leveller, Lost, anonymise_again
+from core.local_suppression.local_transformation import Leveller, Lost, transform_locally
 from core.local_suppression.losses import costs_of, measured
 from core.local_suppression.recoding import Part, recode_parts
-from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Level, Rest
+from core.local_suppression.residual import Level, Residual
+from core.local_suppression.suppressed_records import treat
 from core.local_suppression.unions import members_of
 from core.recoding.labels import STAR
 from core.units.members import ClassMembers, Whose
@@ -29,7 +29,7 @@ from schemas.job.method import full_domain
 from schemas.release.remainder import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.counting.visits import PersonsOfSource, Places, persons_among
+from tasks.counting.person_cells import PersonsOfSource, Places, persons_among
 from tasks.lattice.levels import searched
 from tasks.lattice.node_recodings import Local, Made
 from tasks.lattice.optimum import Sought, examine_left
@@ -58,11 +58,11 @@ def recode_locally(
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
-    all_of_it = Rest(counted, sought.whose(counted, coding.sensitive))
+    all_of_it = Residual(counted, sought.whose(counted, coding.sensitive))
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
     few = leveller.promise.of_size
-    levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
+    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
@@ -106,8 +106,8 @@ def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64])
 
 
 def _left(
-    job: Job, coding: Coding, leveller: Leveller, sought: Sought, first: Level, counted: Rest, parts: Sequence[Artifact], store: Store
-) -> tuple[Level, Rest]:
+    job: Job, coding: Coding, leveller: Leveller, sought: Sought, first: Level, counted: Residual, parts: Sequence[Artifact], store: Store
+) -> tuple[Level, Residual]:
     """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
@@ -126,13 +126,13 @@ def _left(
     left = Histogram(coding.finest, packing, *count_cells(joined, packing.product, np.concatenate(counts)))
     left = left if finest == coding.finest else roll_up(left, finest, coding.axes)
     if sought.people is None or first.members is None:
-        return first, Rest(left)
+        return first, Residual(left)
     return _whose_left(coding, sought.people, first, first.members, lost, left, counted.cells)
 
 
 def _whose_left(
     coding: Coding, people: PersonsOfSource, first: Level, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
-) -> tuple[Level, Rest]:
+) -> tuple[Level, Residual]:
     """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
@@ -147,4 +147,4 @@ def _whose_left(
     persons = persons_among(people, Places(left.cells + counted.cells, places, named)).of_cells
     whose = Whose.of(persons, [left, counted], coding.sensitive)
     of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, persons.cells)))
-    return replace(first, classes=replace(first.classes, members=of_root)), Rest(left, replace(whose, rows=np.arange(left.cells)))
+    return replace(first, classes=replace(first.classes, members=of_root)), Residual(left, replace(whose, rows=np.arange(left.cells)))

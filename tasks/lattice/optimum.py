@@ -19,7 +19,7 @@ from core.lattice.objectives import prices_of
 from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Found, Search
 from core.local_suppression.local_transformation import LIMIT
-from core.local_suppression.rest import Rest
+from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
 from core.units.members import Whose
 from core.units.node_tables import table_at
@@ -29,7 +29,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import load_histogram
-from tasks.counting.visits import PersonsOfSource, persons_of
+from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.withdrawal import still_wanted
 from tasks.lattice.levels import searched
@@ -122,8 +122,8 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
             give_back()
             yield load_histogram(artifact, coding, root, chunks.table.store)
 
-    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
-        return chunks.crowded(nodes, most, memory // 4)
+    def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
+        return chunks.has_too_many_cells(nodes, most, memory // 4)
 
     examination = Examination(
         axes,
@@ -140,7 +140,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         sought.persons_of_cells,
         still_wanted,
     )
-    return examination.run(first, count, crowded)
+    return examination.run(first, count, has_too_many_cells)
 
 
 def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
@@ -156,7 +156,7 @@ def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | Non
     return sought.promise.column_held(whole.units, whole.spreads)
 
 
-def examine_left(job: Job, coding: Coding, promise: Promise, left: Rest) -> Found | None:
+def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> Found | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:

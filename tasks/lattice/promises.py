@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
-from tasks.counting.visits import PersonsOfCells
+from tasks.counting.person_cells import PersonsOfCells
 
 
 def most_suppressed(job: Job, records: int) -> int:

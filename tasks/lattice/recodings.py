@@ -23,7 +23,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.further_roots import ChunkSums, sums_of_chunks
 from tasks.counting.histograms import fingerprints, is_taken, load_histogram
-from tasks.counting.visits import PersonsOfSource, persons_of
+from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
 from tasks.engine.steps import one, takes_wholes

@@ -17,8 +17,8 @@ from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
+from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.counting.visits import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
 from tasks.records.axes import axes_of

@@ -30,7 +30,7 @@ from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.contents import CONTENTS, ContentReading, digested_by
 from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
-from tasks.mondrian.census import census_table
+from tasks.mondrian.leaf_statistics import leaf_table
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
@@ -41,7 +41,7 @@ from tasks.store.tables import read_table, write_of_chunk, write_plain
 from tasks.writing.runs import write_run
 
 PLANTED = StepCode("plant", __name__)
-ABREAST = 2
+AT_A_TIME = 2
 """Fragments of the largest size that the memory has room for at a time: how large they are changes a release, their workers do not."""
 BYTES_PER_COLUMN = 24
 # A sample tells only about how large a fragment will be.
@@ -55,7 +55,7 @@ def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     # One column more: what records are known again by.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
-    return max((job.task_memory - job.task_memory // RESERVED) // (ABREAST * each), 1)
+    return max((job.task_memory - job.task_memory // RESERVED) // (AT_A_TIME * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:
@@ -195,7 +195,7 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
     places = map(str, range(payload.num_columns))
     payload = pa.RecordBatch.from_arrays(columns, names=[*places, *known.column_names])
-    counted = census_table(leaf, codes, digests)
+    counted = leaf_table(leaf, codes, digests)
     return Parted(
         run=store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
         census=store.make("census", key, ".parquet", partial(write_plain, counted)),
@@ -243,7 +243,7 @@ def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[n
     return np.concatenate(leaves), np.concatenate(cells), [np.concatenate(column) for column in zip(*codes, strict=True)], payload
 
 
-def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
+def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
     """Returns the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
 
     Args:

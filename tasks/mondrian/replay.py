@@ -16,7 +16,7 @@ from core.mondrian.replay import leaves_of, places_of, replay_cells, together, t
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
-from tasks.composition.ledger import Entry, read_entry, settings_of
+from tasks.composition.release_history import Entry, read_entry, settings_of
 from tasks.counting.bundles import Merge
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
 from tasks.counting.chunk_people import PAIRS, count_pairs

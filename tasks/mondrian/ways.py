@@ -18,9 +18,9 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import each, each_alone, one, run_step, takes_wholes, workers_elsewhere
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
-from tasks.mondrian.census import MERGED, Census, merge_leaves
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.kept_fragments import read_losses
+from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
 from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.bounds.published_columns import shared_columns
@@ -73,8 +73,8 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[lis
     with run.phase("fragments"):
         made = _fragments(run, source, table)
     with run.phase(job.method.name):
-        given, shares = FragmentReading(job, domain, store, run.spill, source), list(map(FragmentShare, made.groups, made.lots))
-        done = each_alone(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.abreast))
+        given, shares = FragmentReading(job, domain, store, run.spill, source), list(map(FragmentShare, made.groups, made.batches_of_runs))
+        done = each_alone(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.at_a_time))
     # The recount has memory of its own; what fragments took is given back first.
     give_back()
     losses = [read_losses(fragment.losses, store) for fragment in done]
@@ -93,8 +93,8 @@ class Fragments(NamedTuple):
     """
 
     groups: list[Group]
-    lots: list[list[list[Artifact]]]
-    abreast: int
+    batches_of_runs: list[list[list[Artifact]]]
+    at_a_time: int
     leaves: int
     sampled: int
     people: tuple[int, int] | None
@@ -144,7 +144,9 @@ def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: f
     return Tree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 
-def _grouped(run: Run, table: DomainTable, tree: Tree, census: Census, parts: Sequence[Parted], most: int, sampled: int) -> Fragments:
+def _grouped(
+    run: Run, table: DomainTable, tree: Tree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
+) -> Fragments:
     """Merges leaves that are too thin to fragments."""
     job, store = run.job, run.store
     groups, people = _merged(run, table.domain, tree, parts)
@@ -154,9 +156,9 @@ def _grouped(run: Run, table: DomainTable, tree: Tree, census: Census, parts: Se
         raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
     counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
     limit = most if on_cells(job) else largest
-    lots = [fragments.lots(runs, counted, group, limit) for group in groups]
-    abreast = max(fragments.ABREAST * most // max(largest, 1), 1)
-    return Fragments(groups, lots, abreast, tree.leaves, sampled, people)
+    batches_of_runs = [fragments.batches_of_runs(runs, counted, group, limit) for group in groups]
+    at_a_time = max(fragments.AT_A_TIME * most // max(largest, 1), 1)
+    return Fragments(groups, batches_of_runs, at_a_time, tree.leaves, sampled, people)
 
 
 def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
@@ -170,5 +172,5 @@ def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[Parted]) -> 
     return [tuple(group) for group in made.groups], made.people
 
 
-def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> Census:
-    return Census.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])
+def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> LeafStatistics:
+    return LeafStatistics.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])

@@ -52,7 +52,7 @@ MOSTLY = 0.5
 """The share of different combinations among records above which these are cut one by one."""
 
 
-class Lot(NamedTuple):
+class FragmentRecords(NamedTuple):
     """Records of a fragment: their cells, what else they publish, and their digests as ``contents_table`` has them.
 
     Those of their persons are None where none is named.
@@ -69,7 +69,7 @@ class Lot(NamedTuple):
         return persons
 
 
-Part = tuple[NDArray[np.int32], Lot]
+Part = tuple[NDArray[np.int32], FragmentRecords]
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,16 @@ class FragmentShare(NamedTuple):
     """
 
     group: Group
-    lots: Sequence[Sequence[Artifact]]
+    batches_of_runs: Sequence[Sequence[Artifact]]
 
 
 def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtifacts:
     """Anonymises one fragment and writes its files."""
-    job, coding, source, store, (group, lots) = given.job, given.coding, given.source, given.store, fragment
+    job, coding, source, store, (group, batches_of_runs) = given.job, given.coding, given.source, given.store, fragment
     key = FRAGMENT.key(given, fragment)
     if found := _found(job, key, store):
         return found
-    published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in lots])
+    published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in batches_of_runs])
     first, spread = first_files(published.sizes, source.file_rows(job))
     runs, people, members = [], [], []
     apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
@@ -122,7 +122,7 @@ FRAGMENT = FilesStep(
     "fragment",
     make=_anonymise,
     # Chunks in another order hold the same records.
-    reads=lambda _given, fragment: [fragment.group, sorted(run.sha256 for lot in fragment.lots for run in lot)],
+    reads=lambda _given, fragment: [fragment.group, sorted(run.sha256 for lot in fragment.batches_of_runs for run in lot)],
     settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job), *asked(given.job, given.coding)],
     phase="fragments",
 )
@@ -158,7 +158,7 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 
 
 def _classified(
-    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
+    job: Job, coding: Coding, source: Source, group: Group, batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
@@ -166,9 +166,9 @@ def _classified(
         What is published, the class sizes of the records as they are, and lot by lot the class of each record.
     """
     gather = partial(_gathered, coding, group, contents_columns(job, digested_by(job, source.payload)))
-    if len(lots) > 1:
-        return _classified_cells(job, coding, gather, lots)
-    lot = gather(lots[0])
+    if len(batches_of_runs) > 1:
+        return _classified_cells(job, coding, gather, batches_of_runs)
+    lot = gather(batches_of_runs[0])
     before = sizes_of_words(coding, lot.words, unit_of_records(lot.digests))
     published, classes = _published(job, coding, lot, before)
     return published, before, [(classes, lot)]
@@ -187,7 +187,7 @@ def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequ
     return store.make("files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 
-def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> Lot:
+def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> FragmentRecords:
     """Returns a fragment's records of some runs, whose last columns are the digests of the given names."""
     batches = []
     for path in runs:
@@ -201,12 +201,12 @@ def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Seque
     kept = table.select(list(range(end, table.num_columns))).rename_columns(list(digested))
     others = table.select(list(range(width, end)))
     if not others.num_columns:
-        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), kept)
+        return FragmentRecords(words, pa.RecordBatch.from_arrays([], names=[]), kept)
     payload = others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema)
-    return Lot(words, payload, kept)
+    return FragmentRecords(words, payload, kept)
 
 
-def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[PublishedClasses, NDArray[np.int32]]:
+def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) -> tuple[PublishedClasses, NDArray[np.int32]]:
     """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,).
 
     Args:
@@ -239,13 +239,13 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
 
 
 def _classified_cells(
-    job: Job, coding: Coding, gather: Callable[[Sequence[Path]], Lot], lots: Sequence[Sequence[Path]]
+    job: Job, coding: Coding, gather: Callable[[Sequence[Path]], FragmentRecords], batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Does the same on the cells of a fragment whose records do not fit the memory."""
     packing = packing_of(coding.finest, coding.axes)
 
-    def gathered() -> Iterator[Lot]:
-        return map(gather, lots)
+    def gathered() -> Iterator[FragmentRecords]:
+        return map(gather, batches_of_runs)
 
     words, counts = merge_parts((count_cells(lot.words, packing.product) for lot in gathered()), packing.product)
     pairs = [Pairs.of(lot.digests, places_among(words, lot.words, packing.product)) for lot in gathered() if lot.digests is not None]

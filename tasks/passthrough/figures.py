@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from core.passthrough.looks import reasons
 from core.passthrough.samples import MOST_LOOKED_AT, summed_up, told_apart
+from core.passthrough.value_patterns import reasons
 from core.persons.digests import Digests
 from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn

@@ -9,7 +9,7 @@ import pyarrow as pa
 from core.columns.domains import Domain
 from core.formats.proposals import Kind
 from schemas.errors.base import SourceError, nearest
-from tasks.planning.fronts import Front
+from tasks.planning.open_sources import Front
 from tasks.planning.profiles import read_as
 from tasks.store.database import quote
 

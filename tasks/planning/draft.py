@@ -15,13 +15,13 @@ from core.formats.persons import person_candidates, propose_person
 from core.formats.proposals import COORDINATES, Proposal, propose
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, job_text
-from tasks.planning.drafted_ladders import with_ladders
+from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
 from tasks.planning.exposure import Exposed, determines, draw_sample, exposures, is_dominated, values_kept
-from tasks.planning.fronts import Front, Given, front_of, job_name
+from tasks.planning.open_sources import Front, Given, front_of, job_name
+from tasks.planning.pilot_runs import best_draft
 from tasks.planning.profiles import profile
 from tasks.planning.questions import Question, questions_of
-from tasks.planning.trials import best_draft
 from tasks.store.files import USER_UMASK, write_whole
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
@@ -105,7 +105,7 @@ def draft_job(given: Given, out: Path, *, accept: bool = False) -> Drafted:
             proposals = [named if one is person else one for one in proposals]
             person = named
         proposals = _some_known(_together(_without_repeats(front.connection, proposals)))
-        proposals, ladders = with_ladders(front, proposals, out)
+        proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_whole(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)

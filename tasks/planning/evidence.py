@@ -9,7 +9,7 @@ from itertools import combinations
 import duckdb
 
 from core.formats.proposals import Profile, Proposal
-from core.passthrough.looks import reasons
+from core.passthrough.value_patterns import reasons
 from tasks.planning.exposure import determines
 from tasks.store.database import quote
 

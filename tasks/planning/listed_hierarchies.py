@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from core.columns.domains import Domain
 from core.hierarchies.drafts import Draft, draft_hierarchy
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
-from core.hierarchies.placements import Placed, placed
 from core.hierarchies.spelling import spellings
 from core.hierarchies.table import checked_table, read_table
+from core.hierarchies.unlisted_values import Placed, placed
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
@@ -26,7 +26,7 @@ from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.column_values import column_values
-from tasks.planning.fronts import Given, front_of
+from tasks.planning.open_sources import Given, front_of
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
@@ -120,7 +120,7 @@ def complete_file(job: Job, column: str) -> Completed:
     return Completed(path, found, len(domain.values), records)
 
 
-def ladder_of(job: Job, column: str) -> tuple[Domain, Hierarchy]:
+def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
     """Returns the values of a quasi-identifier in the source and the levels of its hierarchy over them.
 
     Raises:

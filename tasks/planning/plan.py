@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.columns.node import Node
 from core.lattice.lattice import Lattice
@@ -22,23 +22,23 @@ from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
-from tasks.counting.drivers import CountedPersons, Exposed
 from tasks.counting.repeats import find_repeats
 from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.uniqueness import CountedPersons, Exposed
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, look_through
+from tasks.planning.forecast import Forecast
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.planning.outlook import Outlook
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.units import UnitWording
-from tasks.report.words import hierarchy_words
+from tasks.report.wording import hierarchy_words
 from tasks.source.chunks import Chunk, Source
 from tasks.source.extracts import forget_extract
 from tasks.source.locations import find_names
@@ -98,11 +98,11 @@ class Plan(BaseModel):
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         published: How columns would be published that are no quasi-identifiers and not published as they are, in words.
         passthrough: What was found of each column that would be published as it is.
-        outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
+        forecast: What one node and Mondrian would lose, measured on samples; null where it was not.
         warnings: What the job's settings give away, in sentences.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     release: str
     exists: bool
@@ -134,7 +134,7 @@ class Plan(BaseModel):
     suppression: str
     published: dict[str, str] = {}
     passthrough: dict[str, PassedColumn] = {}
-    outlook: Outlook | None = None
+    forecast: Forecast | None = Field(None, serialization_alias="outlook")
     warnings: tuple[str, ...] = ()
 
 
@@ -199,11 +199,11 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             memory=job.memory,
             source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size if file.path else 0 for file in source.files),
             unit=UnitWording.of_job(job).one,
-            persons=unique.drivers.persons if unique.drivers else None,
-            exposed=unique.drivers.whole if unique.drivers else None,
+            persons=unique.contributors.persons if unique.contributors else None,
+            exposed=unique.contributors.whole if unique.contributors else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
-            outlook=unique.outlook,
+            forecast=unique.forecast,
             repeats={} if quick else find_repeats(run, source),
             passthrough=passthrough,
             **method,
@@ -228,7 +228,7 @@ def _in_words(job: Job) -> dict[str, Any]:
 
 
 def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
-    without = unique.drivers.without if unique.drivers else {}
+    without = unique.contributors.without if unique.contributors else {}
     return tuple(
         PlannedQid(
             name=qid.name,

@@ -104,7 +104,7 @@ def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]
         return []
     tests = ", ".join(f"coalesce(bool_or(NOT isfinite({quote(name)}::DOUBLE)), false)" for name in names)
     [found] = connection.execute(f"SELECT {tests} FROM source").fetchall()
-    return [name for name, strange in zip(names, found, strict=True) if strange]
+    return [name for name, unexpected in zip(names, found, strict=True) if unexpected]
 
 
 def _kind(dtype: str) -> Kind:

@@ -8,12 +8,12 @@ from core.privacy.risk import Figures
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.chunk_people import count_pairs
 from tasks.counting.coding import DomainTable, load_coding
-from tasks.counting.drivers import Drivers, uniqueness
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
+from tasks.counting.uniqueness import Contributors, uniqueness
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root
+from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan
-from tasks.planning.outlook import Outlook, outlook_of
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact
 
@@ -21,10 +21,10 @@ from tasks.store.store import Artifact
 class Uniqueness(NamedTuple):
     """Who stands out, the risk of that, what was not counted of it, and what ways to anonymise would lose."""
 
-    drivers: Drivers | None
+    contributors: Contributors | None
     risk: Figures
     not_counted: str
-    outlook: Outlook | None = None
+    forecast: Forecast | None = None
 
 
 def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
@@ -42,14 +42,14 @@ def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan |
     pairs = count_pairs(run, source)
     parts = count_histograms(run, source)
     # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
-    outlook = outlook_of(run.job, coding, parts, run.store)
+    forecast = forecast_of(run.job, coding, parts, run.store)
     files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
     sizes = count_sizes(run, domain, root, files[0], parts, pairs)
     if sizes is None:
-        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), outlook)
-    drivers, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
-    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
-    return Uniqueness(drivers, risk, told, outlook)
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), forecast)
+    contributors, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
+    told = "" if contributors.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(contributors, risk, told, forecast)
 
 
 def _too_many(cells: int) -> str:

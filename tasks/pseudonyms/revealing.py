@@ -20,7 +20,7 @@ from schemas.pseudonyms.kinds import treatment_kind
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE, real_path
-from tasks.store.work_folder import passing_folder
+from tasks.store.work_folder import temporary_folder_of
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
@@ -68,7 +68,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
     path = vault_path(job, secret)
     if vault_id(job, path) == MISSING:
         raise RefusedError(f"the {secret.words} names a vault that does not exist")
-    with passing_folder(job, "reveal") as spill:
+    with temporary_folder_of(job, "reveal") as spill:
         found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))
         return found
 

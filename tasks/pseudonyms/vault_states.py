@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from tasks.source.at_rest import file_stat
 from tasks.source.object_store import Stat
+from tasks.source.stable_files import file_stat
 from tasks.store.files import private_folder, write_whole
 from tasks.store.sealed import seal, unsealed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.job.job import Job
 from schemas.release.counts import tellable
 from schemas.release.increments import Increment, SourceDigest
-from tasks.composition.ledger import Entry, last_entry
+from tasks.composition.release_history import Entry, last_entry
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.engine.runs import Run

@@ -25,15 +25,15 @@ from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder
 from schemas.release.terms import NOT_FOR_NODES
 from schemas.release.together import Kind, Together
-from schemas.release.untold import Untold
+from schemas.release.unreported import Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
-from tasks.publication.optimality import optimality, taken, told_optimality
+from tasks.publication.optimality import optimality, reported_optimality, taken
+from tasks.publication.reported_figures import reported_loss, reported_ncp, reported_passthrough, reported_search
 from tasks.publication.staging import release_id
-from tasks.publication.told_figures import told_loss, told_ncp, told_passthrough, told_search
 from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
@@ -95,11 +95,11 @@ def make_manifest(
         Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
-        optimal=taken(job) or told_optimality(outcome),
+        optimal=taken(job) or reported_optimality(outcome),
         tops=dict(zip(qids, tops, strict=False)),
         asked=terms_of(job, outcome.node, tops),
-        suppressed_for=_told_reasons(job, outcome),
-        remainder=_told_remainder(outcome),
+        suppressed_for=_reported_reasons(job, outcome),
+        remainder=_reported_remainder(outcome),
     )
 
 
@@ -115,13 +115,13 @@ def _searched(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _told_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
+def _reported_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
     """Returns why records are suppressed where k is all that they can lack: else who lacks what follows from values that nobody sees."""
     lacking_k_alone = not (job.privacy.l or job.privacy.t or outcome.suppressed_for.get("linked"))
     return outcome.suppressed_for if lacking_k_alone else {}
 
 
-def _told_remainder(outcome: Outcome) -> Remainder | None:
+def _reported_remainder(outcome: Outcome) -> Remainder | None:
     # The least number of stars is also one of records that are dropped afterwards.
     return Remainder.model_validate(outcome.local.model_dump(exclude={"stages"}) | {"least": None}) if outcome.local else None
 
@@ -179,9 +179,9 @@ def _manifest(
         masked=outcome.masked,
         classes=recount.classes,
         min_class=recount.min_class,
-        loss=told_loss(job, found.loss, recount, *of_all),
-        ncp=told_ncp(recount, *of_all),
-        search=told_search(found.search),
+        loss=reported_loss(job, found.loss, recount, *of_all),
+        ncp=reported_ncp(recount, *of_all),
+        search=reported_search(found.search),
         files=tuple(files),
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
@@ -190,7 +190,7 @@ def _manifest(
         risk={"after": risk_after(recount, outcome.suppressed, outcome.masked)},
         # How far a class is from the whole source follows from records that are in no file.
         measured={promise: dict(columns) for promise, columns in recount.measured.items() if promise not in OF_SOURCE},
-        passthrough=told_passthrough(run.passthrough, recount),
+        passthrough=reported_passthrough(run.passthrough, recount),
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, source.withheld, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
@@ -206,8 +206,8 @@ def _manifest(
     )
 
 
-def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: Sizes, found: Found) -> Untold:
-    return Untold(
+def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: Sizes, found: Found) -> Unreported:
+    return Unreported(
         release=release_id(run.job, source),
         search=dict(found.search),
         optimal=found.optimal,

@@ -26,7 +26,7 @@ def optimality(outcome: Outcome) -> str:
     )
 
 
-def told_optimality(outcome: Outcome) -> str:
+def reported_optimality(outcome: Outcome) -> str:
     """Returns the same without numbers: they follow from records that no label tells of."""
     if outcome.linked:
         return "best of the nodes tried, a step at a time from the best for single records; others could be better"

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
-from core.recount.linked import tells_people
+from core.recount.linked import discloses_people
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.manifest import published_qids
@@ -17,8 +17,8 @@ from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
 from tasks.publication.recount_calls import Kept, Written, written_at_hand
+from tasks.release.file_errors import file_error
 from tasks.release.files import relation_of
-from tasks.release.told_of_files import told_of_files
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -57,7 +57,7 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: Kept)
 
 def _has_owners(job: Job, columns: Sequence[str], kept: Kept) -> bool:
     """Tells whether pseudonyms name something else than the job's persons, and whose they are."""
-    return bool(kept.people) and not tells_people(job, columns)
+    return bool(kept.people) and not discloses_people(job, columns)
 
 
 def keep_disclosed(job: Job, written: Written, payload: Sequence[str], kept: Kept, salt: str, key: Key, store: Store) -> list[Artifact]:
@@ -72,7 +72,7 @@ def keep_disclosed(job: Job, written: Written, payload: Sequence[str], kept: Kep
     with (
         written_at_hand(job, written, store) as (spill, files),
         connect(job, spill, last=True) as connection,
-        told_of_files(written.what),
+        file_error(written.what),
     ):
         source = relation_of(connection, files, written.layout)
         for number, columns in enumerate(links):

@@ -21,9 +21,9 @@ from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
 from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
-from tasks.recount.shares.counts import count_beside, count_share, files_sql, recount_text
+from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
+from tasks.release.file_errors import file_error
 from tasks.release.files import Csv
-from tasks.release.told_of_files import told_of_files
 from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal
@@ -135,7 +135,7 @@ def count_classes_of(
         HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
         StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
     """
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         whole = {column: store.path(one) for column, one in wholes.items()}
         return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
 
@@ -147,12 +147,12 @@ def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: St
         VerificationError: what was set apart cannot be read.
         StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
     """
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         found = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
-def count_beside_classes(job: Job, what: str, records: Sequence[Artifact], kept: Kept, store: Store) -> str:
+def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: Kept, store: Store) -> str:
     """Counts what needs all classes at once; returns that as text.
 
     Raises:
@@ -160,8 +160,8 @@ def count_beside_classes(job: Job, what: str, records: Sequence[Artifact], kept:
         PopulationError: the population is not as the job has it.
         StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
     """
-    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
-        return count_beside(connection, job, [store.path(one) for one in records], kept.files(store))
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
+        return additional_counts(connection, job, [store.path(one) for one in records], kept.files(store))
 
 
 class Asked(NamedTuple):
@@ -225,7 +225,7 @@ def _rows(job: Job, written: Written | None, source: Source | None, store: Store
         else:
             folder = stack.enter_context(scratch(store))
             connection = stack.enter_context(connect(job, folder / "spill"))
-            stack.enter_context(told_of_files("the source"))
+            stack.enter_context(file_error("the source"))
         if source:
             let_read(connection, source.relation)
             connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {normalised_relation(job, source.relation)}")

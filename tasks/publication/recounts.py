@@ -25,7 +25,7 @@ from tasks.publication.recount_calls import (
     TALLIES,
     Kept,
     Written,
-    count_beside_classes,
+    count_additional,
     count_classes_of,
     count_persons_of,
     recount_whole,
@@ -34,13 +34,13 @@ from tasks.publication.recount_calls import (
 )
 from tasks.publication.recount_rows import PHASE, RecountTasks, RowsInTasks
 from tasks.recount.columns import STRANGE
-from tasks.recount.judgement import Beside, judged
 from tasks.recount.original import Original
 from tasks.recount.recount import by_person
 from tasks.recount.shares.apart import Apart, PeopleApart
-from tasks.recount.shares.counts import read_beside, read_classes, recount_of
+from tasks.recount.shares.counts import read_additional_counts, read_classes, recount_of
 from tasks.recount.spreads import models_counted, needs_whole, whole_of
-from tasks.release.told_of_files import told_of_files
+from tasks.recount.verdict import AdditionalCounts, verdict_of
+from tasks.release.file_errors import file_error
 from tasks.source.chunks import Source
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
@@ -122,7 +122,7 @@ def _forget(run: Run, *steps: StepCode) -> None:
 def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: Source, apart: Sequence[Apart], kept: Kept) -> Recount:
     job, original = tasks.job, Original(SOURCE, source.columns)
     by_people = bool(kept.people and job.columns.person)
-    with told_of_files(written.what):
+    with file_error(written.what):
         wholes = {
             column: rows.exported(whole_of(job, rows, column, original, by_people=by_people))
             for kind, column, _ in models_counted(job, by_people=by_people)
@@ -145,8 +145,8 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
     whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
     whole = _with_everybody(tasks, written, somebody, whole)
     beside = _beside(tasks, written, pieces, kept if by_people else Kept())
-    with told_of_files(written.what):
-        found, faults = judged(job, rows, whole, beside, original, claim=written.claim, untreated=True)
+    with file_error(written.what):
+        found, faults = verdict_of(job, rows, whole, beside, original, claim=written.claim, untreated=True)
     faults += control_faults(
         [(number, one.counts.records) for number, one in numbered],
         {number: sum(one.rows for one in piece) for number, piece in enumerate(pieces)},
@@ -203,11 +203,11 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
     return replace(whole, counts=by_person(whole.counts, counted))
 
 
-def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> Beside:
+def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> AdditionalCounts:
     """Has one task count what needs all classes at once, if anything does."""
     job = tasks.job
     if not (job.columns.links or job.population or kept.people):
-        return Beside()
+        return AdditionalCounts()
     records = tuple(one for piece in pieces for one in piece)
-    [text] = tasks.each(count_beside_classes, "beside classes", [(written.what, records, kept)], keyed=False)
-    return read_beside(text)
+    [text] = tasks.each(count_additional, "beside classes", [(written.what, records, kept)], keyed=False)
+    return read_additional_counts(text)

@@ -7,7 +7,7 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.errors.passthrough import UntreatedError
 from schemas.job.job import Job
-from schemas.release.counts import told_in_words
+from schemas.release.counts import reported_in_words
 from tasks.engine.runs import Run
 
 
@@ -31,4 +31,4 @@ def check_untreated(run: Run, found: Recount) -> None:
     """
     policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
     if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(told_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
+        raise UntreatedError.below_k(reported_in_words(together.below_k, k), found.units, found.unit, k, policy.path)

@@ -32,7 +32,7 @@ from tasks.release.names import check_names
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.object_stores import file_system, object_within, told
-from tasks.store.passing import clear_passed, passing
+from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 CURRENT = "CURRENT"
 TRIES, MOST_OF_MARK = 100, 100
@@ -253,9 +253,9 @@ def at_hand(release: str) -> Iterator[Path]:
     if address_faults(release):
         raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
     system, root = file_system(release.rstrip("/"))
-    clear_passed(Path(gettempdir()), COPIED)
+    clear_temporary_folders(Path(gettempdir()), COPIED)
     # A name that nobody can guess, as all of the machine may write there.
-    with passing(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
+    with temporary_folder(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
         name = root.rsplit("/", 1)[-1]
         check_names(release, [name])
         with told(release):

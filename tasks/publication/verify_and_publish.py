@@ -15,12 +15,12 @@ from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
-from schemas.release.untold import Untold
+from schemas.release.unreported import Unreported
 from tasks.composition.known import KnownRecords
-from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registry, open_registry
+from tasks.composition.release_history import forget_older, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeats
 from tasks.engine.calls import workers_of
@@ -31,7 +31,7 @@ from tasks.lattice.replay import replayed
 from tasks.lineage.addresses import lineage_of
 from tasks.passthrough.untreated import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.afterwards import Publication, true_of
+from tasks.publication.after_publication import Publication, true_of
 from tasks.publication.deliveries import deliver_files, examples_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
@@ -40,9 +40,9 @@ from tasks.publication.recount_calls import Kept, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.refusals import check_linked, check_untreated
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
+from tasks.publication.reported_figures import reported_repeats
 from tasks.publication.staged_files import numbered
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
-from tasks.publication.told_figures import told_repeats
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
 from tasks.release.keyed import keyed_hierarchies
@@ -63,7 +63,7 @@ class Published:
     manifest: Manifest
     folder: Path
     new: bool
-    untold: Untold | None = None
+    untold: Unreported | None = None
 
 
 def read_or_recall(run: Run) -> tuple[Source, Published | None]:
@@ -164,7 +164,7 @@ def _verified_and_published(
         "evolved": source.evolved,
         "increment": run.increment,
         "columns": dict(layout.types),
-        "repeats": told_repeats(repeats),
+        "repeats": reported_repeats(repeats),
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
     }

@@ -35,7 +35,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if getattr(job.method, "pool", "join") == "suppress":
         if asked:
-            raise FragmentsError.of_one_pool(job.method.name)
+            raise FragmentsError.of_one_merged_class(job.method.name)
         if needed > job.memory:
             raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
     return asked or needed > job.memory

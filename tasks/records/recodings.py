@@ -16,7 +16,7 @@ from pyarrow import ipc
 
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.pools import pool_classes
+from core.clustering.merged_classes import merge_small_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.order.records import combinations
 from core.recoding.labels import Style
@@ -122,7 +122,7 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
     if criteria is None:
         return found
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
-    pool = partial(pool_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
+    pool = partial(merge_small_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
     classes, merged = pool(points, found.classes)
     # Pooled classes have other numbers, and no level of their own.
     least = None if merged else found.least

@@ -61,7 +61,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
             expected = [name for name in _expected(job, names) if name not in folders]
             if not faults:
                 text = published_qids(job) if job.suppression.as_text else []
-                faults += _strange(pq.read_schema(path), expected, text)
+                faults += _unexpected(pq.read_schema(path), expected, text)
         except (OSError, pa.ArrowException):
             faults.append("a data file cannot be read as Parquet")
     # Once each, however many files have it.
@@ -83,7 +83,7 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
     return [*qids, *([name for name in names if name not in qids] if payload is None else payload)]
 
 
-def _strange(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
+def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
     """Returns whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
     wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
     return [STRANGE] if schema.names != columns or wrong else []

@@ -14,7 +14,7 @@ from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import value_scale
 from core.recount.labels.value_texts import texts_with_nulls
 from core.recount.people import somebody_sql
-from core.recount.shared_ends import strange_ends
+from core.recount.shared_ends import unexpected_ends
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
@@ -51,9 +51,9 @@ def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: 
         values, people = _values(job, rows, original, qid.name)
         if not len(values) or value_scale(values) is None:
             continue
-        if strange := strange_ends(values, people, qid.hierarchy, k, _labels(job, rows, original, qid)):
-            end = "ends" if strange == 1 else "end"
-            faults.append(f"{counted(strange, 'range')} of '{qid.name}' {end} where fewer than {k:,} people do")
+        if unexpected := unexpected_ends(values, people, qid.hierarchy, k, _labels(job, rows, original, qid)):
+            end = "ends" if unexpected == 1 else "end"
+            faults.append(f"{counted(unexpected, 'range')} of '{qid.name}' {end} where fewer than {k:,} people do")
     return faults
 
 

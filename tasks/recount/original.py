@@ -18,10 +18,10 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.release.keyed import hierarchies_as_in, is_of_files
-from tasks.source.at_rest import source_digest
 from tasks.source.bounds.int96 import UNIT
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
+from tasks.source.stable_files import source_digest
 from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import Secret, known_secrets

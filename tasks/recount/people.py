@@ -9,14 +9,14 @@ import duckdb
 import pyarrow.parquet as pq
 
 from core.recount.holders import one_value_sql
-from core.recount.linked import LinkCount, linked_sql, owners_sql, tells_people
+from core.recount.linked import LinkCount, discloses_people, linked_sql, owners_sql
 from core.recount.people import (
     PersonCount,
     combinations_sql,
     held_sql,
     people_sql,
     persons_of_source_sql,
-    strange_values_sql,
+    unexpected_values_sql,
     valued_sql,
     valued_whole_sql,
     whole_counts_sql,
@@ -93,7 +93,7 @@ def count_linked(
         owners = owners_sql(COMBINATIONS, *read_people(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
         statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, records=not columns.person)
         [row] = connection.execute(statement).fetchall()
-        counted.append(LinkCount(one, known is not None or tells_people(job, one), *row))
+        counted.append(LinkCount(one, known is not None or discloses_people(job, one), *row))
     return tuple(counted)
 
 
@@ -125,7 +125,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
     return [persons, values] if columns else [persons]
 
 
-def strange_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
+def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
     """Counts the classes of data files that hold other values of a sensitive column than the counted persons.
 
     Args:
@@ -135,9 +135,9 @@ def strange_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str,
         qids: Quoted names of the published quasi-identifiers.
         column: The sensitive column.
     """
-    statement = strange_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
-    [(strange,)] = connection.execute(statement).fetchall()
-    return int(strange)
+    statement = unexpected_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
+    [(unexpected,)] = connection.execute(statement).fetchall()
+    return int(unexpected)
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:

@@ -23,8 +23,8 @@ from tasks.recount.labels.published import published_source
 from tasks.recount.original import Original
 from tasks.recount.people import PeopleFiles
 from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
 from tasks.recount.rows import RowsHere
-from tasks.recount.sides import Sides, sides_of
 from tasks.release.files import Csv, relation_of
 from tasks.store.database import connect, leave_for, literal, quote
 
@@ -74,7 +74,7 @@ def people_of_source(
     with connect(job, folder / "spill", last=True) as connection:
         release = relation_of(connection, files, layout)
         original = published_source(connection, job, original, release).original
-        sides = sides_of(job, RowsHere(connection, release, original.relation), original)
+        sides = release_and_source(job, RowsHere(connection, release, original.relation), original)
         if sides.lacking(job):
             return PeopleOfSource(because="columns of the source are missing")
         expect_labels(job, sides)
@@ -93,7 +93,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
     return "" if one_level else OVERLAPPING
 
 
-def _counted(job: Job, sides: Sides, labels: Sequence[Labels], original: Original, folder: Path) -> PeopleOfSource:
+def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[Labels], original: Original, folder: Path) -> PeopleOfSource:
     """Counts who is in which class where each value has one label at most."""
     connection, masked = sides.connection, sides.unmasked != sides.release
     for one in labels:

@@ -26,7 +26,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import MASK, published_columns
 from tasks.recount.original import as_given, fetched
-from tasks.recount.sides import Sides
+from tasks.recount.release_and_source import ReleaseAndSource
 from tasks.store.database import quote
 
 
@@ -74,7 +74,7 @@ class Labels:
         return f"labels_{self.number}"
 
 
-def expect_labels(job: Job, sides: Sides) -> None:
+def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
     """Has the values and labels of all quasi-identifiers counted in one reading, where each costs.
 
     Raises:
@@ -89,13 +89,13 @@ def expect_labels(job: Job, sides: Sides) -> None:
     sides.rows.expect("release", labels)
 
 
-def _groups(job: Job, sides: Sides, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
+def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
     """Returns the values of a quasi-identifier in the source and its labels in the release, each once."""
     labels = label_groups(sides.rows.alike(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
     return value_groups(sides.source, quote(qid.name)), labels
 
 
-def qid_labels(job: Job, sides: Sides, number: int, claim: ClaimedLevels | None = None) -> Labels:
+def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> Labels:
     """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
 
     Args:
@@ -128,7 +128,7 @@ def qid_labels(job: Job, sides: Sides, number: int, claim: ClaimedLevels | None 
 
 
 def labels_of_levels(
-    job: Job, sides: Sides, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
+    job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
 ) -> tuple[NDArray[np.int64], Spans] | None:
     """Reads labels as those of the levels that they are said to be of.
 

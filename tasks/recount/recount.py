@@ -20,7 +20,6 @@ from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
 from tasks.recount.columns import are_wide, column_faults_of, read_faults
-from tasks.recount.judgement import Beside, judged
 from tasks.recount.labels.published import few_people_faults, published_source
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
@@ -29,12 +28,13 @@ from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
 from tasks.recount.together import count_together_of_people
+from tasks.recount.verdict import AdditionalCounts, verdict_of
+from tasks.release.file_errors import file_error
 from tasks.release.files import TEXT, Csv, data_files, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
-from tasks.release.told_of_files import told_of_files
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
-from tasks.store.work_folder import passing_folder
+from tasks.store.work_folder import temporary_folder_of
 
 
 def recount(
@@ -77,7 +77,7 @@ def recount(
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
-    with connect(job, spill, last=True) as connection, told_of_files(what):
+    with connect(job, spill, last=True) as connection, file_error(what):
         if original:
             let_read(connection, original.relation)
         source = read_once(connection, files, layout)
@@ -102,8 +102,10 @@ def recount(
         # What the classes took is given back before values and labels are held.
         give_back()
         of_people = count_together_of_people(job, connection, people)
-        beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
-        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted, untreated=untreated)
+        beside = AdditionalCounts(
+            count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people
+        )
+        found, faults = verdict_of(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted, untreated=untreated)
         found = replace(found, published=published.figures if published else {})
         faults += few_people_faults(connection, job, source, people)
     if faults:
@@ -140,8 +142,8 @@ def count_in_classes(
         counts = by_person(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
-    spreads, strange = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
-    return Classes(counts, spreads, strange)
+    spreads, unexpected = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
+    return Classes(counts, spreads, unexpected)
 
 
 def by_person(classes: Recount, persons: PersonCount) -> Recount:
@@ -228,7 +230,7 @@ def verify_against(
         original = original._replace(is_whole=not unproved)
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
-        with passing_folder(job, "verify") as spill:
+        with temporary_folder_of(job, "verify") as spill:
             claim, found_out = claim_of(manifest) if manifest else None, PeopleOfSource(people)
             if job.columns.person and not people:
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
@@ -265,7 +267,7 @@ def _people_found_out(
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
-    with told_of_files(what):
+    with file_error(what):
         return people_of_source(job, files, layout, original, claim, spill)
 
 
@@ -292,8 +294,8 @@ def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> lis
     faults = []
     if missing := promised.keys() - there:
         faults.append(f"{counted(len(missing), 'data file')} of the manifest missing")
-    if strange := there - promised.keys():
-        faults.append(f"{counted(len(strange), 'data file')} not in the manifest")
+    if unexpected := there - promised.keys():
+        faults.append(f"{counted(len(unexpected), 'data file')} not in the manifest")
     listed = [(path, promised[path]) for path in there & promised.keys()]
     if altered := [path for path, file in listed if not is_listed(path, file.sha256, file.bytes)]:
         faults.append(f"{counted(len(altered), 'data file')} altered since publication")

@@ -16,7 +16,7 @@ from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
 from tasks.recount.closeness import make_whole, whole_groups
 from tasks.recount.original import Original
-from tasks.recount.people import strange_values, values_of_people, whole_of_people
+from tasks.recount.people import unexpected_values, values_of_people, whole_of_people
 from tasks.recount.rows import Rows
 from tasks.store.database import quote
 
@@ -53,7 +53,7 @@ def count_spreads(
     Raises:
         HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
-    strange = {column: strange_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
+    unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
     spreads = []
     for kind, column, spec in models_counted(job, by_people=by_people):
         relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
@@ -70,7 +70,7 @@ def count_spreads(
             [(held,)] = connection.execute(statement).fetchall()
             one = replace(one, held=int(held))
         spreads.append(one)
-    return tuple(spreads), strange
+    return tuple(spreads), unexpected
 
 
 def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
@@ -97,9 +97,9 @@ def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by
 def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
     """Returns what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
     faults = [
-        f"in {strange:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
-        for column, strange in classes.strange.items()
-        if strange
+        f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
+        for column, unexpected in classes.unexpected.items()
+        if unexpected
     ]
     measured: dict[str, dict[str, float]] = {}
     counted = models_counted(job, by_people=by_people)

@@ -103,5 +103,5 @@ def held_together(
     """
     if not by_people:
         return records, []
-    strange = [kind for kind, one in people.items() if kind not in records or records[kind].shape != one.shape]
-    return people, [f"what records publish in {KINDS[kind]} is not what the run folder keeps of their persons" for kind in strange]
+    unexpected = [kind for kind, one in people.items() if kind not in records or records[kind].shape != one.shape]
+    return people, [f"what records publish in {KINDS[kind]} is not what the run folder keeps of their persons" for kind in unexpected]

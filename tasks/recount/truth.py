@@ -31,8 +31,8 @@ from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
 from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
 from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
 from tasks.recount.rows import Rows
-from tasks.recount.sides import Sides, sides_of
 from tasks.store.database import leave_for, quote
 
 
@@ -61,7 +61,7 @@ def truth_of(job: Job, rows: Rows, original: Original, claim: ClaimedLevels | No
         HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
         duckdb.Error: the files or the source cannot be read.
     """
-    sides = sides_of(job, rows, original)
+    sides = release_and_source(job, rows, original)
     if lacking := sides.lacking(job):
         return Truth(lacking)
     if retyped := _wrong_types(job, sides):
@@ -83,7 +83,7 @@ def truth_of(job: Job, rows: Rows, original: Original, claim: ClaimedLevels | No
     return Truth(faults, sampled)
 
 
-def _wrong_types(job: Job, sides: Sides) -> list[str]:
+def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
     """Returns the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
     if job.source.drift != "freeze":
         # Files that differ are widened to what holds all of them, which DuckDB may decide otherwise.
@@ -101,7 +101,7 @@ def _label_faults(one: Labels) -> list[str]:
     return label_faults(one.name, empty, unmatched(one.spans, one.released[None, :], one.source[None, :]))
 
 
-def _record_faults(sides: Sides, disjoint: Sequence[Labels]) -> list[str]:
+def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[Labels]) -> list[str]:
     """Returns whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
@@ -134,7 +134,7 @@ def _looked_up(source: str, parts: Sequence[Part]) -> tuple[str, Sequence[Part],
     return source, [Part(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)], before
 
 
-def _part(sides: Sides, one: Labels) -> Part:
+def _part(sides: ReleaseAndSource, one: Labels) -> Part:
     """Returns what stands for the labels of a quasi-identifier in the digest of a record."""
     number, column = one.number, quote(one.name)
     if one.kept and sides.types[one.name] == sides.published[one.name]:
@@ -149,7 +149,7 @@ def _part(sides: Sides, one: Labels) -> Part:
     return Part(digest, f"digests_{number}.digest", f"digests_{number}", column)
 
 
-def _joint_faults(sides: Sides, release: str, parts: Sequence[Part], names: Sequence[str]) -> list[str]:
+def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[Part], names: Sequence[str]) -> list[str]:
     """Returns whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
     if not parts:
         return []

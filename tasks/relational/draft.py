@@ -12,8 +12,8 @@ from core.formats.proposals import Proposal, propose
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft_text import yaml_name
-from tasks.planning.drafted_ladders import with_ladders
-from tasks.planning.fronts import Given, front_of, job_name
+from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
+from tasks.planning.open_sources import Given, front_of, job_name
 from tasks.planning.profiles import planning_connection, profile
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_whole
@@ -104,7 +104,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         columns, rows = profile(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))
-        proposals, ladders = with_ladders(front, [propose(column) for column in columns], out)
+        proposals, ladders = with_drafted_hierarchies(front, [propose(column) for column in columns], out)
         types = {one.profile.name: one.profile.kind for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]
         shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]

@@ -23,7 +23,7 @@ from tasks.release.manifest import is_readable
 from tasks.release.names import check_names, check_no_links
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import known_secrets
-from tasks.store.work_folder import passing_folder
+from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import entry_faults
 
 MOST_BYTES = 64_000_000
@@ -102,7 +102,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
     levels = {name: table.levels for name, table in manifest.tables.items()}
     files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
     try:
-        with passing_folder(table_job(job, job.tree.unit), "verify") as spill:
+        with temporary_folder_of(table_job(job, job.tree.unit), "verify") as spill:
             found = recount_tables(WrittenTables(job, files, originals, levels), spill, f"'{release}'")
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
@@ -124,8 +124,8 @@ def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
     faults = entry_faults(release, manifest)
     if missing := listed.keys() - there:
         faults.append(f"{counted(len(missing), 'file')} of the manifest missing")
-    if strange := {path for path in there - listed.keys() if Path(path).suffix in SUFFIXES}:
-        faults.append(f"{counted(len(strange), 'file')} not in the manifest")
+    if unexpected := {path for path in there - listed.keys() if Path(path).suffix in SUFFIXES}:
+        faults.append(f"{counted(len(unexpected), 'file')} not in the manifest")
     if altered := [path for path in listed.keys() & there if not is_listed(release / path, listed[path].sha256, listed[path].bytes, NEVER)]:
         faults.append(f"{counted(len(altered), 'file')} altered since publication")
     return faults

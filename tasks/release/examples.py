@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
+from tasks.release.file_errors import file_error
 from tasks.release.files import layout_of, relation_of
-from tasks.release.told_of_files import told_of_files
 from tasks.store.database import database, quote
 
 File = TypeVar("File")
@@ -46,7 +46,7 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     some = looked_through(files)
     memory = terms.memory
-    with TemporaryDirectory(prefix="skald-examples-") as spill, database(memory, Path(spill), threads=1) as connection, told_of_files(what):
+    with TemporaryDirectory(prefix="skald-examples-") as spill, database(memory, Path(spill), threads=1) as connection, file_error(what):
         source = relation_of(connection, some, layout_of(files, manifest.columns))
         named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
         # Whose records are whose is not in the files: k records of a further value may be those of one person, whom a pseudonym names.

@@ -34,7 +34,7 @@ from tasks.report.sentences import (
     warning_sentences,
 )
 from tasks.report.units import UnitWording, share_limits
-from tasks.report.words import losses
+from tasks.report.wording import losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""

@@ -13,7 +13,7 @@ from schemas.reading.model import plain
 from schemas.release.manifest import published_columns
 from schemas.release.report import Report
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
-from tasks.report.words import LOCAL, hierarchy_words, level_words
+from tasks.report.wording import LOCAL, hierarchy_words, level_words
 
 
 def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Terms:

@@ -20,10 +20,10 @@ from pydantic import ValidationError
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
-from tasks.source.at_rest import at_rest, digest_at_rest, file_stat
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
 from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
+from tasks.source.stable_files import digest_while_stable, file_stat, while_stable
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Key, StepCode, fingerprint_of
@@ -70,8 +70,8 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
         read = extract_duckdb(job, file.path, file.name, file.digest, store)
     else:
         stat = file_stat(log)
-        digest = fingerprint_of(file.digest, digest_at_rest(log, str(log), stat))
-        read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: at_rest(log, str(log), stat)))
+        digest = fingerprint_of(file.digest, digest_while_stable(log, str(log), stat))
+        read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: while_stable(log, str(log), stat)))
     return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content, made=read.artifact)
 
 

@@ -16,11 +16,11 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.texts.shown import told_path
 from tasks.engine.progress import notify
-from tasks.source.at_rest import digest_at_rest, file_stat
 from tasks.source.listing.hidden import is_hidden
 from tasks.source.listing.table_formats import table_format_here
 from tasks.source.object_store import Stat, matching
 from tasks.source.same_files import each_once
+from tasks.source.stable_files import digest_while_stable, file_stat
 from tasks.store.files import real_path, write_whole
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
@@ -97,8 +97,8 @@ def _found(job: Job) -> dict[str, Stat | None]:
     if aside := aside - found.keys():
         skipped = f"{counted(len(aside), 'file')} of the source {'is' if len(aside) == 1 else 'are'} not read"
         notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{told_path(min(aside))}'.")
-    if strange := sum(not _is_text(name) for name in found):
-        raise ValuesError.file_names(strange)
+    if unexpected := sum(not _is_text(name) for name in found):
+        raise ValuesError.file_names(unexpected)
     if own := _own(job, found):
         raise SourceError.own_files(len(own), own[0])
     return {name: stats.get(name) for name in each_once(found)}
@@ -195,7 +195,7 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
     for name, path, stat in files:
         try:
             seen = known.get(name)
-            digests[name] = (seen[0] if seen and seen[1] == stat else digest_at_rest(path, name, stat), stat)
+            digests[name] = (seen[0] if seen and seen[1] == stat else digest_while_stable(path, name, stat), stat)
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
     write_whole(memo, lambda part: part.write_text(seal(digests)))

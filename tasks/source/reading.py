@@ -15,13 +15,13 @@ from core.columns.column_types import plain_type, working
 from core.columns.normalising import normalised
 from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
-from tasks.source.at_rest import at_rest
 from tasks.source.bounds.int96 import UNIT
 from tasks.source.bounds.unpacked import Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
 from tasks.source.objects.pinned import pinned
 from tasks.source.partitions import partition_column
+from tasks.source.stable_files import while_stable
 from tasks.source.values import Unreadable
 
 BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
@@ -92,7 +92,7 @@ def opened(file: SourceFile) -> Iterator[Any]:
         with pinned(file.name, file.stat) as read:
             yield read
         return
-    with at_rest(file.path, file.name, file.stat):
+    with while_stable(file.path, file.name, file.stat):
         try:
             read = pa.OSFile(str(file.path))
         except OSError:

@@ -21,18 +21,18 @@ from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.engine.steps import workers_elsewhere
-from tasks.source.at_rest import at_rest, stat_of
-from tasks.source.bounds.looks import Looked, kept_unpacked
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
+from tasks.source.bounds.value_lengths import Looked, kept_unpacked
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
-from tasks.source.objects.looks import is_read_here, look_at_objects
+from tasks.source.objects.inspection import inspect_objects, is_read_here
 from tasks.source.objects.pinned import check_all_as_listed
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.source.sharing import chunks_of
+from tasks.source.stable_files import stat_of, while_stable
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
@@ -54,7 +54,7 @@ def read_source(run: Run) -> Source:
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
-    looks = (*zip(remote, look_at_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
+    looks = (*zip(remote, inspect_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
     looked = {one.name: look for one, look in looks}
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
@@ -123,7 +123,7 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
         assert file.path is not None
         return Readable(file.path, file.digest, file.stat)
     # Once, into the run's store, and under the digest of the file: so only if it was read as it was digested.
-    read: Readable = convert(job, file, store.watching(lambda: at_rest(file.path, file.name, file.stat)))
+    read: Readable = convert(job, file, store.watching(lambda: while_stable(file.path, file.name, file.stat)))
     return read
 
 
@@ -133,7 +133,7 @@ def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[R
     asked = [Looked(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)]
     footers = []
     for file, found in zip(asked, kept_unpacked(asked, job.memory, store), strict=True):
-        with at_rest(file.path, file.name, file.stat):
+        with while_stable(file.path, file.name, file.stat):
             footers.append(read_footer(file.path, file.name, found))
     return list(zip(reads, footers, strict=True))
 

@@ -31,9 +31,9 @@ from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
-from tasks.store.passing import clear_passed, passing
 from tasks.store.sealed import seal, unsealed_text
 from tasks.store.store import Store
+from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 from tasks.store.work_folder import MARK, WORDS, Removed
 
 LIST, FILES = "kept.json", "kept"
@@ -151,9 +151,9 @@ def scratch_folder() -> Iterator[Path]:
     Raises:
         StorageError: it cannot be made.
     """
-    clear_passed(Path(gettempdir()), AT_HAND)
+    clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
-    with passing(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
+    with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
         # What is made in there is scratch and nobody's release, as in every work folder.
         (private_folder(folder) / MARK).write_text(WORDS)
         yield folder

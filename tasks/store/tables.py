@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.abreast import LEAST_ROWS, each_abreast
 from core.columns.column_types import in_utc
+from core.columns.data_parallel import LEAST_ROWS, each_in_parallel
 from core.columns.thread_share import threads_here
 from schemas.errors.base import StorageError
 from schemas.tables import ColumnSchema, TableSchema
@@ -123,7 +123,7 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Reads an artefact, the columns of a large one abreast; it was checked when it was written, and the store knows its digest.
+    """Reads an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest.
 
     Raises:
         StorageError: it is not what its step promises.
@@ -143,7 +143,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
         # By a name columns are asked for that have it, and parts of columns.
         if len({name.partition(".")[0] for name in schema.names}) < len(schema.names) or any(pt.is_nested(one) for one in schema.types):
             return read(None)
-        parts = each_abreast(lambda name: read([name]), schema.names)
+        parts = each_in_parallel(lambda name: read([name]), schema.names)
         return pa.table([part.column(0) for part in parts], schema)
     except (pa.ArrowException, OSError):
         raise StorageError.malformed(artifact.step, ["not readable"]) from None

@@ -22,8 +22,8 @@ from schemas.errors.folders import FolderError, WorkError
 from schemas.job.connection import is_address
 from schemas.job.job import Job
 from tasks.store.files import PRIVATE_FILE, private_folder, real_path
-from tasks.store.passing import clear_passed, passing
 from tasks.store.store import Store
+from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 MARK, LOCK = ".skald-work", "run.lock"
 FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")
@@ -194,7 +194,7 @@ def remove_ours(work: Path) -> Removed:
             continue
         size = _size(path)
         if PASSING.fullmatch(path.name):
-            clear_passed(work, re.compile(re.escape(path.name)))
+            clear_temporary_folders(work, re.compile(re.escape(path.name)))
             # One that is still there is held: a command is at work in it, or a file system without locks does not tell.
             if path.is_dir() and not path.is_symlink():
                 at_work += 1
@@ -222,7 +222,7 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def passing_folder(job: Job, command: str) -> Iterator[Path]:
+def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
     """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before.
 
     Raises:
@@ -230,10 +230,10 @@ def passing_folder(job: Job, command: str) -> Iterator[Path]:
     """
     work = job.work_path
     check_ours(work)
-    clear_passed(work, PASSING)
+    clear_temporary_folders(work, PASSING)
     made = [folder for folder in (work, work.parent) if not folder.exists()]
     try:
-        with passing(work / f"{command}-{os.getpid()}") as spill:
+        with temporary_folder(work / f"{command}-{os.getpid()}") as spill:
             yield spill
     finally:
         for folder in made:

@@ -22,7 +22,7 @@ from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.store.database import connect
-from tasks.utility.side_by_side import SideBySide
+from tasks.utility.side_by_side import UtilityComparison
 
 BATCH = 20_000
 """Labels whose values are written out at a time: ranges over a large domain have many each."""
@@ -66,7 +66,7 @@ class Labels:
             raise StorageError.not_a_release(str(release), reason) from None
 
 
-def labels_of(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
+def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
     """Numbers and counts the labels of every QID, in job order.
 
     Args:
@@ -109,7 +109,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
     lost = 0.0
     with connect(job, spill) as connection:
         files = data_files(release)
-        bench = SideBySide(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
+        bench = UtilityComparison(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
         for labels in labels_of(bench, job, coding, manifest.levels_of_all):
             for first in range(0, len(labels.texts), BATCH):
                 wide = labels.meaning(release, first, first + BATCH).costs

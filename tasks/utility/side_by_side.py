@@ -66,7 +66,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class UtilityComparison:
     """The two, as DuckDB reads them.
 
     Attributes:

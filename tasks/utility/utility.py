@@ -27,7 +27,7 @@ from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
-from tasks.utility.side_by_side import Attribute, Drawn, SideBySide
+from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
@@ -151,7 +151,9 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         with connect(job, run.spill) as connection:
             let_read(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}
-            bench = SideBySide(connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout))
+            bench = UtilityComparison(
+                connection, without_spellings_sql(source.relation, normalised), relation_of(connection, files, layout)
+            )
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             ways, first = job.columns.ways, len(qids)
             categories = [
@@ -216,14 +218,14 @@ def _errors(true: Floats, estimated: Floats, records: int, seed: int) -> QueryEr
     return QueryErrors(queries=len(true), seed=seed, sanity=max(SANITY * records, 1.0), mean=mean, median=median)
 
 
-def _qids(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None, release: Path) -> Iterator[Attribute]:
+def _qids(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None, release: Path) -> Iterator[Attribute]:
     for labels in labels_of(bench, job, coding, levels):
         meaning = labels.meaning(release)
         bench.register(labels.number, labels.domain)
         yield Attribute(labels.number, labels.domain, labels.names, f"labels_{labels.number}", meaning, labels.counts)
 
 
-def _query_errors(bench: SideBySide, attributes: Sequence[Attribute], queries: int, seed: int) -> QueryErrors:
+def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], queries: int, seed: int) -> QueryErrors:
     numbers = [place for place, one in enumerate(attributes) if as_numbers(one.domain.values) is not None]
     drawn = draw_queries(numbers, [one.weights for one in attributes], queries, seed)
     pairs = {(first.attribute, second.attribute) for first, second in drawn}

@@ -35,15 +35,15 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str
     """
     files = {*manifest.listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
     folders = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}
-    faults, strange = [], 0
+    faults, unexpected = [], 0
     for name, kind in _entries(release):
         if kind == "unread":
             faults.append("a folder of the release cannot be read")
         # A data file that is not listed is told of with the data files.
         elif (kind == "file" and name not in files and not _is_data(name)) or (kind == "folder" and name not in folders) or kind == "other":
-            strange += 1
-    if strange:
-        faults.append(f"{counted(strange, 'entry').replace('entrys', 'entries')} not in the manifest")
+            unexpected += 1
+    if unexpected:
+        faults.append(f"{counted(unexpected, 'entry').replace('entrys', 'entries')} not in the manifest")
     return faults + _document_faults(release, manifest) + _listing_faults(manifest)
 
 

@@ -30,17 +30,17 @@ from tasks.recount.source_figures import source_figures
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import MOST_BYTES, manifest_of
 from tasks.release.names import check_names
-from tasks.report.again import again_faults, count_again
+from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
 from tasks.report.report import bands
 from tasks.store.database import database
-from tasks.store.work_folder import passing_folder
+from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.csv_form import csv_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
 from tasks.verification.newer import newer_beside
 from tasks.verification.parquet_form import parquet_faults
 from tasks.verification.promises import count_promises, said_without_job, uncounted
-from tasks.verification.remade import report_faults
+from tasks.verification.report_check import report_faults
 from tasks.verification.table_form import table_faults
 from tasks.verification.taken_on_trust import OTHER_LIBRARY, exchanged_unseen, taken_on_trust
 
@@ -166,7 +166,7 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
     """Returns what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
     if path.suffix != ".duckdb":
         return []
-    with passing_folder(job, "verify") as spill, database(job.memory, spill) as connection:
+    with temporary_folder_of(job, "verify") as spill, database(job.memory, spill) as connection:
         relation_of(connection, [path])
         return table_faults(connection, path)
 
@@ -198,8 +198,8 @@ def _counted(
         raise VerificationError(what, [])
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
-    recount = count_again(what, files, manifest, manifest.asked)
-    faults = again_faults(manifest, recount)
+    recount = recount_release_files(what, files, manifest, manifest.asked)
+    faults = rebuilt_report_faults(manifest, recount)
     recount, more = count_promises(what, files, manifest, manifest.asked, recount)
     if faults := faults + more:
         raise VerificationError(what, faults)
@@ -239,7 +239,7 @@ def _terms(manifest: Manifest) -> Terms:
 
 def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str]:
     # What is spilled here is of the source: it stays in the work folder, where what a killed command leaves is removed by the next.
-    with passing_folder(job, "verify") as spill:
+    with temporary_folder_of(job, "verify") as spill:
         found = source_figures(job, original, spill)
     faults, before = list[str](), manifest.risk.get("before")
     if manifest.persons is None and before is not None and before != risk_of_files(found.sizes, 0, 0, 0):

@@ -23,7 +23,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact
 from tasks.writing.classes import assign, published_beside, without_masked
 from tasks.writing.members import write_members
-from tasks.writing.people import Assigned, Beside, KeptPeople, digests_in, write_people_of
+from tasks.writing.people import AdditionalCounts, Assigned, KeptPeople, digests_in, write_people_of
 from tasks.writing.rewriting import MEMBERS, PEOPLE, Place, Rewriting, rewrite
 from tasks.writing.runs import RunWriter
 
@@ -86,7 +86,7 @@ def rewrite_cells(run: Run, source: Source, domain: Artifact, recoding: Recoding
     return rewrite(run, CellRewriting(run.job, domain, run.store, run.spill, source, recoding, most))
 
 
-def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> Beside:
+def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
     return published_beside(given.job, given.source, given.labels, classes[classes >= 0], payload)
 
 

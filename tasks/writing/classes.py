@@ -18,11 +18,11 @@ from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder
 from tasks.source.chunks import Source
 from tasks.writing.files import published_schema, write_release
-from tasks.writing.people import Beside
+from tasks.writing.people import AdditionalCounts
 from tasks.writing.runs import gathered, write_run
 
 
-def published_beside(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> Beside:
+def published_beside(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
     """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
 
     Args:

@@ -36,10 +36,10 @@ class KeptPeople(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
 
-Beside = Mapping[str, pa.Array]
+AdditionalCounts = Mapping[str, pa.Array]
 """What released records publish beside labels, by what it is called where it is kept: linking pseudonyms as ``link_0`` …, and by kind of
 column a digest of all values together; arrays of shape (released,)."""
-Assigned = tuple[NDArray[np.int32], Beside]
+Assigned = tuple[NDArray[np.int32], AdditionalCounts]
 """The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish beside it."""
 
 NONE_KEPT = KeptPeople()
@@ -93,7 +93,7 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 
 
 def people_table(
-    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: Beside = MappingProxyType({})
+    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalCounts = MappingProxyType({})
 ) -> pa.Table:
     """Returns who is in which class with how many records, by sensitive values and what else these publish.
 

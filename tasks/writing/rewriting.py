@@ -33,7 +33,7 @@ from tasks.writing.members import Part, write_members
 from tasks.writing.people import NONE_KEPT, Assigned, KeptPeople, people_settings, write_people_of
 from tasks.writing.runs import gathered_rows
 from tasks.writing.shared_values import with_shared_values
-from tasks.writing.shelves import Shelves, set_on_shelves
+from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 
 BYTES_OF_VALUE = 16
 """Bytes that a value of a column takes as the records of a file are put in order: measured of nulls, which take least in the source."""
@@ -158,23 +158,23 @@ class FileGathering:
 
     Attributes:
         rewriting: By what the chunks were rewritten.
-        shelves: What a file is gathered from.
+        shuffle_parts: What a file is gathered from.
         runs: Fingerprint of all runs.
     """
 
     rewriting: Rewriting
-    shelves: Shelves
+    shuffle_parts: ShuffleParts
     runs: str
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Returns it for the runs of all chunks, which workers of a cluster set on shelves first.
+        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first.
 
         Raises:
             SkaldError: whatever a step raises.
         """
-        shelves = set_on_shelves(run, runs, rewriting.file_count, len(rewriting.source.payload))
-        return cls(rewriting, shelves, fingerprint_of(sorted(run.sha256 for run in runs)))
+        shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
+        return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
     @property
     def store(self) -> Store:
@@ -192,7 +192,7 @@ class FileGathering:
         Raises:
             ValuesError: equal records share values so long that no reader could unpack the file, or are more than the memory holds.
         """
-        runs, place = self.shelves.of(number)
+        runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
         records = gathered_rows(paths, place)

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from core.clustering.canon import canon
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
+from core.clustering.merged_classes import merge_small_classes
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import OutlierStep, handle_outliers
-from core.clustering.pools import pool_classes
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
 from core.kmember.partition import Effort, Members
 from core.lattice.search import Search
-from core.local_suppression.local_transformation import LIMIT, Leveller, anonymise_again
+from core.local_suppression.local_transformation import LIMIT, Leveller, transform_locally
 from core.local_suppression.recoding import recode_parts
-from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Rest
+from core.local_suppression.residual import Residual
+from core.local_suppression.suppressed_records import treat
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
 from core.mondrian.ranks import Axis
 from core.privacy.models import PrivacyModel
@@ -103,9 +103,9 @@ def by_levels(
     example, promise = people.example, Promise(people.k, (model,))
     rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
-    leveller, root = Leveller(example.hierarchies, (domain,), promise), Rest(whole.histogram((0, 0, 0)))
+    leveller, root = Leveller(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
 
-    def find(rest: Rest, least: Promise, most: int) -> Any:
+    def find(rest: Residual, least: Promise, most: int) -> Any:
         return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, persons=rest.persons).run()
 
     if node is None:
@@ -114,7 +114,7 @@ def by_levels(
             return [], ()
         node = found.node[:2]
     first = leveller.at(root, node)
-    levels, left = anonymise_again(
+    levels, left = transform_locally(
         first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records))
     )
     treated = treat(levels, left, treatment, leveller, example.domains)
@@ -178,5 +178,5 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
         every = np.arange(len(values))
         classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, unit).classes
     criteria = Criteria(promise, {"x": codes}, {"x": whole}, unit)
-    made = merge_failing(points, classes, criteria.fails)[0] if nearest else pool_classes(points, classes, criteria)[0]
+    made = merge_failing(points, classes, criteria.fails)[0] if nearest else merge_small_classes(points, classes, criteria)[0]
     return by_class(without_failing(made, criteria.fails))

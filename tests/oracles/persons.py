@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import log
 from typing import Any
 
-from tests.oracles.lattice import Ladder, Losses, Node, Rows, all_nodes, precision, published
+from tests.oracles.lattice import DraftLevels, Losses, Node, Rows, all_nodes, precision, published
 
 People = Sequence[Hashable | None]
 """Whose record each one is; None for nobody's."""
@@ -16,7 +16,7 @@ Class = tuple[Any, ...]
 Pair = tuple[Hashable | None, Hashable]
 
 
-def people_of(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node) -> dict[Class, set[Hashable]]:
+def people_of(rows: Rows, people: People, ladders: Sequence[DraftLevels], node: Node) -> dict[Class, set[Hashable]]:
     """Who has a record in each class."""
     found: dict[Class, set[Hashable]] = defaultdict(set)
     for row, person in zip(rows, people, strict=True):
@@ -26,7 +26,7 @@ def people_of(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node)
     return found
 
 
-def losses(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node, k: int) -> Losses:
+def losses(rows: Rows, people: People, ladders: Sequence[DraftLevels], node: Node, k: int) -> Losses:
     """As ``tests.oracles.lattice.losses``, of a promise of k people."""
     sizes = Counter(published(row, ladders, node) for row in rows)
     members_of = people_of(rows, people, ladders, node)
@@ -38,14 +38,16 @@ def losses(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node, k:
     return Losses(suppressed, squares + suppressed**2, every, len(sizes), Fraction(sum(kept), len(kept)) if kept else Fraction(0))
 
 
-def passing_nodes(rows: Rows, people: People, ladders: Sequence[Ladder], k: int, limit: Fraction, root: Node | None = None) -> set[Node]:
+def passing_nodes(
+    rows: Rows, people: People, ladders: Sequence[DraftLevels], k: int, limit: Fraction, root: Node | None = None
+) -> set[Node]:
     """Nodes that suppress no more than the limit's share of all records."""
     nodes = all_nodes(ladders, root)
     return {node for node in nodes if losses(rows, people, ladders, node, k).suppressed <= limit * len(rows)}
 
 
 def best_node(
-    rows: Rows, people: People, ladders: Sequence[Ladder], k: int, limit: Fraction, objective: str, root: Node | None = None
+    rows: Rows, people: People, ladders: Sequence[DraftLevels], k: int, limit: Fraction, objective: str, root: Node | None = None
 ) -> Node | None:
     """The passing node that publishes something; then of lowest objective, fewest suppressed, most precise, finest in job order."""
 

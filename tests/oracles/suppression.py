@@ -10,7 +10,7 @@ from typing import Any
 Row = tuple[Any, ...]
 Safe = Callable[[Sequence[int]], bool]
 """Tells whether some records, by their positions, may be a class."""
-Stars = dict[Row, frozenset[int]]
+CellSuppression = dict[Row, frozenset[int]]
 """The starred QIDs of each combination that is published."""
 
 
@@ -19,7 +19,7 @@ def published(row: Row, stars: frozenset[int]) -> Row:
     return tuple("*" if qid in stars else value for qid, value in enumerate(row))
 
 
-def classes_of(rows: Sequence[Row], stars: Stars) -> dict[Row, list[int]]:
+def classes_of(rows: Sequence[Row], stars: CellSuppression) -> dict[Row, list[int]]:
     """The positions of the records of each class."""
     classes: defaultdict[Row, list[int]] = defaultdict(list)
     for position, row in enumerate(rows):
@@ -28,7 +28,7 @@ def classes_of(rows: Sequence[Row], stars: Stars) -> dict[Row, list[int]]:
     return dict(classes)
 
 
-def starred(rows: Sequence[Row], stars: Stars) -> int:
+def starred(rows: Sequence[Row], stars: CellSuppression) -> int:
     """Stars of published records."""
     return sum(len(stars[row]) for row in rows if row in stars)
 
@@ -40,7 +40,7 @@ def unsafe_pools(rows: Sequence[Row], size: int, safe: Safe) -> Iterator[bool]:
         yield from (not safe(members) for members in pools.values())
 
 
-def withheld(rows: Sequence[Row], stars: Stars) -> int:
+def withheld(rows: Sequence[Row], stars: CellSuppression) -> int:
     """Values that are not published: stars, and all of records that are left out."""
     return sum(len(stars[row]) if row in stars else len(row) for row in rows)
 
@@ -58,9 +58,9 @@ def fewest_withheld(rows: Sequence[Row], safe: Safe) -> int:
     return found
 
 
-def greedy(rows: Sequence[Row], safe: Safe, order: Sequence[frozenset[int]]) -> Stars:
+def greedy(rows: Sequence[Row], safe: Safe, order: Sequence[frozenset[int]]) -> CellSuppression:
     """The largest safe pool of the smallest size, again and again; among equals the first in the order of sets, then of combinations."""
-    stars: Stars = {}
+    stars: CellSuppression = {}
     for size in sorted({len(one) for one in order}):
         while True:
             left = [row for row in rows if row not in stars]

@@ -17,7 +17,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, count_cells
 from tests.oracles.hierarchies import built, first_appearance, published
-from tests.oracles.lattice import Ladder
+from tests.oracles.lattice import DraftLevels
 
 Row = tuple[Any, ...]
 
@@ -31,9 +31,9 @@ class Example:
     hierarchies: tuple[Hierarchy, ...]
 
     @property
-    def ladders(self) -> list[Ladder]:
+    def ladders(self) -> list[DraftLevels]:
         """What each value is published as, per QID and level."""
-        return [ladder_of(hierarchy, domain) for hierarchy, domain in zip(self.hierarchies, self.domains, strict=True)]
+        return [levels_of_values(hierarchy, domain) for hierarchy, domain in zip(self.hierarchies, self.domains, strict=True)]
 
     def column(self, position: int) -> pa.Array:
         """One column of the table."""
@@ -49,7 +49,7 @@ class Example:
         return Histogram(node, packing, *count_cells(words, packing.product))
 
 
-def ladder_of(hierarchy: Hierarchy, domain: Domain) -> Ladder:
+def levels_of_values(hierarchy: Hierarchy, domain: Domain) -> DraftLevels:
     """What each value of a domain is published as, per level."""
     values = [*domain.values.to_pylist(), *([None] if domain.nulls else [])]
     return [dict(zip(values, published(hierarchy, level), strict=True)) for level in range(hierarchy.levels)]

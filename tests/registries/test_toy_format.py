@@ -18,7 +18,7 @@ from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.reading.registry import Code
 from tasks.planning.draft import draft_job
-from tasks.planning.fronts import Given
+from tasks.planning.open_sources import Given
 from tasks.planning.samples import Sample
 from tasks.recount.recount import verify_release
 from tasks.source.locations import Located, Readable

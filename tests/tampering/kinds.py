@@ -17,8 +17,8 @@ from schemas.release.evidence import listing
 from schemas.release.files import Document
 from schemas.release.manifest import Manifest
 from tasks.release.examples import examples_of
-from tasks.report.again import count_again
 from tasks.report.page import render, report_code
+from tasks.report.rebuilt_report import recount_release_files
 from tasks.report.report import make_report
 from tasks.store.files import file_digest
 
@@ -108,7 +108,7 @@ def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said
 def _report_anew(release: Path, manifest: Manifest) -> None:
     try:
         assert manifest.asked is not None
-        recount = count_again("it", data(release), manifest, manifest.asked)
+        recount = recount_release_files("it", data(release), manifest, manifest.asked)
         made = make_report(manifest, manifest.asked, recount, examples_of("it", data(release), manifest, manifest.asked))
         texts = {"report.html": render(made), "report.json": made.model_dump_json(indent=2) + "\n"}
     except Exception:

@@ -39,7 +39,7 @@ Bound = Decimal | float | int | None
 Rule = Callable[[str], bool]
 
 
-def telling_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
+def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
     """Counts the labels that tell a value which the job hides.
 
     Args:
@@ -62,7 +62,7 @@ def _allows(rule: Rule, label: str) -> bool:
     return rule(label) or (beside is not None and rule(beside[1]))
 
 
-def telling_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
+def disclosing_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
     """Counts the pairs of bounds that tell a value which the job hides; None is an open end, two of them ``*`` or null."""
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)

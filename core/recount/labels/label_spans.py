@@ -108,13 +108,13 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
                 members = _joined([members, inner, np.append(np.arange(*beside), null) if beside else None])
             if members is not None and found == NOTHING:
                 sets[number] = members
-            low[number], high[number] = _hull([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
+            low[number], high[number] = _set_label([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
     return Spans(low, high, sets, np.array(nulls, np.int64), null)
 
 
 def _read(label: str, axis: Axis) -> Span:
     """Returns what a label that is no set covers, in whatever way it may be read."""
-    return _hull([span for read in (axis.exact, *axis.others) if (span := read(label))])
+    return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
 def _beside_null(label: str, axis: Axis, null: int) -> tuple[Span | None, Places | None]:
@@ -177,7 +177,7 @@ def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Arr
     return any(pt.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= most for column in columns)
 
 
-def _hull(spans: Sequence[Span]) -> Span:
+def _set_label(spans: Sequence[Span]) -> Span:
     some = [span for span in spans if span[1] > span[0]]
     if len(some) < 2:
         return some[0] if some else NOTHING

@@ -18,9 +18,9 @@ from schemas.errors.base import SkaldError
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import Call
 from tasks.engine.guard import guarded
+from tasks.engine.remote.call_encryption import CallKey
+from tasks.engine.remote.call_queues import CallQueue
 from tasks.engine.remote.codec import decoded, encoded
-from tasks.engine.remote.desks import Desk
-from tasks.engine.remote.sealing import CallKey
 from tasks.engine.versions import versions
 from tasks.store.keys import code_of
 from tasks.store.step import Step
@@ -55,24 +55,24 @@ class Order:
     """What crosses to a worker.
 
     Attributes:
-        desk: Where the call lies.
+        queue: Where the call lies.
         name: Under which; by chance, because it goes into an engine's messages and logs.
         key: Opens it.
         wanted: What it is to be made with, as ``made_with`` tells.
     """
 
-    desk: Desk
+    queue: CallQueue
     name: str
     key: CallKey
     wanted: Mapping[str, str] = field(repr=False)
 
 
 @contextmanager
-def laid_out(desk: Desk, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
+def laid_out(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
     """Lays a call out until the block ends.
 
     Args:
-        desk: Where it lies meanwhile.
+        queue: Where it lies meanwhile.
         key: Seals it.
         function: A function of a module.
         arguments: What it gets.
@@ -81,23 +81,23 @@ def laid_out(desk: Desk, key: CallKey, function: Callable[..., Any], arguments: 
         InternalError: an argument is of a kind that no step gets.
         StorageError: it cannot be written.
     """
-    order = Order(desk, uuid4().hex, key, made_with(function, arguments))
-    desk.put(order.name, key.sealed(order.name, encoded(function, arguments, desk)))
+    order = Order(queue, uuid4().hex, key, made_with(function, arguments))
+    queue.put(order.name, key.sealed(order.name, encoded(function, arguments, queue)))
     try:
         yield order
     finally:
-        desk.remove(order.name)
+        queue.remove(order.name)
 
 
 class RemoteCalls(ABC):
     """The calls of one phase on an engine, which says how an order gets to a worker and its answer back.
 
     Args:
-        desk: Where calls lie meanwhile; empty at the end.
+        queue: Where calls lie meanwhile; empty at the end.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk, self._key, self._waiting = desk, CallKey(), set[str]()
+    def __init__(self, queue: CallQueue) -> None:
+        self._queue, self._key, self._waiting = queue, CallKey(), set[str]()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Makes a call and waits for its result.
@@ -105,7 +105,7 @@ class RemoteCalls(ABC):
         Raises:
             SkaldError: whatever the call raised, or there is nobody to make it.
         """
-        with laid_out(self._desk, self._key, function, call.arguments) as order:
+        with laid_out(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
                 return result_of(self.answer(order))
@@ -123,7 +123,7 @@ class RemoteCalls(ABC):
     def withdraw(self) -> None:
         """Lets calls that no worker has begun return at once; those that are being made come to their end."""
         for name in list(self._waiting):
-            self._desk.remove(name)
+            self._queue.remove(name)
 
 
 def fulfil(order: Order) -> Any:
@@ -154,8 +154,8 @@ def _fulfil(order: Order) -> Any:
     differing = [name for name, version in order.wanted.items() if (release_versions().get(name) or code_of(name)) != version]
     if differing:
         raise RunnerError.versions_differ(differing)
-    content = order.key.opened(order.name, order.desk.take(order.name))
-    function, arguments = decoded(content, order.desk)
+    content = order.key.opened(order.name, order.queue.take(order.name))
+    function, arguments = decoded(content, order.queue)
     return function(*arguments)
 
 

@@ -18,8 +18,8 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
+from tasks.engine.remote.call_queues import CallQueue, let_go, queue_of
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.engine.remote.desks import Desk, desk_of, let_go
 from tasks.store.bucket_work import BucketWork
 from tasks.store.files import owner_only
 from tasks.store.work_folder import FolderWork
@@ -56,14 +56,14 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         Raises:
             StorageError: a folder cannot be made.
         """
-        return ProcessCalls(self.pool, phase, desk_of(work, spill, phase))
+        return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
 class ProcessCalls(RemoteCalls):
     """The calls of one phase, each made by a process while a thread of this one waits."""
 
-    def __init__(self, pool: ProcessPoolExecutor, phase: str, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, pool: ProcessPoolExecutor, phase: str, queue: CallQueue) -> None:
+        super().__init__(queue)
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:

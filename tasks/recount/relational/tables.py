@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.recount.labels.allowed_labels import telling_labels
+from core.recount.labels.allowed_labels import disclosing_label_sets
 from core.recount.relational.history_counts import (
     ReadTable,
     TablesRecount,
@@ -35,7 +35,7 @@ from tasks.recount.original import Original, original_of
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import truth_of
-from tasks.release.told_of_files import told_of_files
+from tasks.release.file_errors import file_error
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal, quote
 
@@ -97,7 +97,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
         raise VerificationError(what, faults)
     penalties: dict[str, dict[str, float]] = {}
-    with connect(table_job(job, tree.unit), spill, last=True) as connection, told_of_files(what):
+    with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(what):
         tables = {table: written.read(table) for table in tree.tables}
         for table in tree.tables:
             penalties[table], wrong = _held_against_source(written, connection, tables[table])
@@ -106,8 +106,8 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
         found = _counted(written, connection, tables)
         wrong += value_faults(written.job, written.originals, connection, tables)
         if job.privacy.known_rows is not None:
-            found, strange = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
-            wrong += strange
+            found, unexpected = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
+            wrong += unexpected
     faults += wrong
     if job.privacy.known_rows is None and (found.failing or found.smallest < job.privacy.k):
         faults.append(
@@ -219,6 +219,6 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTa
     for qid in job.columns.quasi_identifiers:
         if qid.hides:
             labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
-            if told := telling_labels(qid, (label for (label,) in labels), job.folder):
+            if told := disclosing_label_sets(qid, (label for (label,) in labels), job.folder):
                 faults.append(f"{counted(told, 'label')} of '{qid.name}' tell values that the job hides")
     return faults

@@ -17,8 +17,8 @@ from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.recount import read_once
 from tasks.recount.rows import types_of
+from tasks.release.file_errors import file_error
 from tasks.release.files import Csv
-from tasks.release.told_of_files import told_of_files
 from tasks.store.database import connect, literal, quote
 from tasks.store.store import Artifact
 
@@ -65,7 +65,7 @@ def written_rows(
         StorageError: the disk is full, or more memory is needed than there is.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
-    with connect(job, spill) as connection, told_of_files(what):
+    with connect(job, spill) as connection, file_error(what):
         source = read_once(connection, files, layout)
         if not faults and files[0].suffix != ".parquet":
             faults = read_faults(job, connection, source)
@@ -107,7 +107,7 @@ class PeopleApart(BaseModel):
 def set_people_apart(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
 ) -> PeopleApart:
-    """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, where they are strange.
+    """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
 
     Persons are set apart by themselves too: somebody may be in classes of several shares.
 

@@ -18,12 +18,12 @@ from core.recount.people import combinations_sql
 from core.recount.shares import Classes
 from schemas.job.job import Job
 from schemas.release.manifest import published_qids
-from tasks.recount.judgement import Beside
 from tasks.recount.original import Original
 from tasks.recount.people import COMBINATIONS, PeopleFiles, count_linked
 from tasks.recount.population import count_in_population
 from tasks.recount.recount import count_in_classes
 from tasks.recount.together import Counts, count_together_of_people
+from tasks.recount.verdict import AdditionalCounts
 from tasks.store.database import literal, quote
 
 _CLASSES: TypeAdapter[Classes] = TypeAdapter(Classes)
@@ -74,7 +74,7 @@ def read_classes(text: str) -> tuple[int, Classes]:
     return int(number), _CLASSES.validate_python(found)
 
 
-def count_beside(connection: duckdb.DuckDBPyConnection, job: Job, records: Sequence[Path], people: PeopleFiles | None) -> str:
+def additional_counts(connection: duckdb.DuckDBPyConnection, job: Job, records: Sequence[Path], people: PeopleFiles | None) -> str:
     """Counts what needs all classes at once; returns it as text.
 
     Args:
@@ -95,10 +95,10 @@ def count_beside(connection: duckdb.DuckDBPyConnection, job: Job, records: Seque
     return json.dumps([_LINKED.dump_python(linked), _pairs(count_in_population(job, connection, source)), together])
 
 
-def read_beside(text: str) -> Beside:
+def read_additional_counts(text: str) -> AdditionalCounts:
     """Returns what was counted beside the classes."""
     linked, population, together = json.loads(text)
-    return Beside(_LINKED.validate_python(linked), _population(population), _TOGETHER.validate_python(together))
+    return AdditionalCounts(_LINKED.validate_python(linked), _population(population), _TOGETHER.validate_python(together))
 
 
 def recount_text(found: Recount) -> str:

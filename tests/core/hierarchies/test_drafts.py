@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.bands import band_of, merged_label
 from core.hierarchies.drafts import draft_hierarchy
-from core.hierarchies.table import checked_table, table_ladder
+from core.hierarchies.table import checked_table, table_levels
 from schemas.errors.hierarchies import HierarchyError
 
 VALUES = st.one_of(
@@ -47,7 +47,7 @@ def test_every_draft_is_a_hierarchy_of_all_values_with_fewer_groups_at_every_lev
     if not values:
         return
     table = checked_table("q", "the draft", draft.rows)
-    table_ladder("q", domain, table)
+    table_levels("q", domain, table)
     assert set(table.columns[-1].to_pylist()) == {"*"}
     assert all(fine > coarse for fine, coarse in zip(draft.groups[:-1], draft.groups[1:-1], strict=False))
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.coding import Packing
-from core.histograms.projections import Bundles, Crowd, Projection, SparseProjection
+from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
 from core.units.sensitive_axes import unchanged
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -62,6 +62,6 @@ def test_a_crowd_counts_the_cells_of_the_quasi_identifiers_whatever_sensitive_va
     example = table(rows)
     axes = (example.hierarchies[0], unchanged(example.domains[1]))
     finest = Example(rows, example.domains, axes).histogram((0, 0))
-    crowd, bundles = Crowd((0, 0), (0,), axes, 1 << 10), Bundles(finest.packing)
-    crowd.add(bundles, bundles.codes(finest.words))
-    assert (finest.cells, crowd.at_least) == (32, 8)
+    counting_bitmap, bundles = LinearCounting((0, 0), (0,), axes, 1 << 10), Bundles(finest.packing)
+    counting_bitmap.add(bundles, bundles.codes(finest.words))
+    assert (finest.cells, counting_bitmap.at_least) == (32, 8)

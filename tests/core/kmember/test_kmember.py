@@ -16,8 +16,8 @@ from core.kmember.blocks import improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
-from core.kmember.hulls import Records, block_of, price_with, words_for
 from core.kmember.partition import Effort, Members, record_digests
+from core.kmember.set_labels import Records, block_of, price_with, words_for
 from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
@@ -203,8 +203,8 @@ def test_what_is_written_down_of_classes_is_what_they_cost_with_each_record(
     # Before and after steps, which write only what is another now.
     for _ in range(2):
         for number, row in product(np.flatnonzero(made.sizes).tolist(), range(len(table.rows))):
-            for hulls, costs in ((made.hulls, made.costs), (made.cores, made.core_costs)):
-                assert cost_with(records.values, costs, row, number) == price_with(hulls, number, records, row, labels)
+            for set_labels, costs in ((made.set_labels, made.costs), (made.cores, made.core_costs)):
+                assert cost_with(records.values, costs, row, number) == price_with(set_labels, number, records, row, labels)
         exchange(records, labels, made, k)
 
 

@@ -35,7 +35,7 @@ def models(column: str) -> st.SearchStrategy[PrivacyModel]:
 
 
 @st.composite
-def crowded(draw: st.DrawFn) -> Example:
+def has_too_many_cells(draw: st.DrawFn) -> Example:
     """A table of few distinct values, so that classes are large, many of one sensitive value, and ties are many."""
     columns = [st.integers(0, draw(st.integers(1, 2))) for _ in range(draw(st.integers(1, 3)))]
     rows = draw(st.lists(st.tuples(*columns, st.sampled_from([0, 0, 0, 1])), min_size=1, max_size=40))
@@ -45,7 +45,7 @@ def crowded(draw: st.DrawFn) -> Example:
 
 def evaluations(draw: st.DrawFn, objective: str, effort: int = UNLIMITED) -> Evaluations:
     """The nodes of a random table, of which the last column may be sensitive."""
-    example = draw(examples() | crowded())
+    example = draw(examples() | has_too_many_cells())
     *hierarchies, last = example.hierarchies
     k, most = draw(st.integers(1, 10)), floor(draw(st.fractions(0, 1, max_denominator=20)) * len(example.rows))
     promise = Promise(k)

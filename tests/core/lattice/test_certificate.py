@@ -41,12 +41,12 @@ def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, obj
         assert all(product_of(example, root) <= most_cells or bound <= most_cells for root in roots)
         return (example.histogram(root) for root in roots)
 
-    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+    def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
         return [len(class_sizes(example.rows, example.ladders, node)) > most and data.draw(st.booleans()) for node in nodes]
 
     first = data.draw(st.sampled_from(fitting))
     examination = Examination(example.hierarchies, Promise(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots)
-    found = examination.run(example.histogram(first), count, crowded)
+    found = examination.run(example.histogram(first), count, has_too_many_cells)
     assert len(asked) + 1 <= most_roots
     assert len({first, *asked}) == len(asked) + 1
     if found:

@@ -10,8 +10,8 @@ from hypothesis import example as also
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lattice.front import SHARES, front_of
 from core.lattice.objectives import prices_of
+from core.lattice.pareto_front import SHARES, front_of
 from core.lattice.search import Search
 from core.privacy.promise import Promise
 from tests.laws import tried

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.charts.picture import width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
-from core.lattice.map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
+from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
 from core.lattice.page_picture import heights_within, nodes_within
 from core.lattice.picture import lattice_picture
 
@@ -79,10 +79,10 @@ def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     width = float(re.search(r"viewBox='0 0 (\d+)", picture).group(1))  # type: ignore[union-attr]
     boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
     assert all(x >= 0 and x + size <= width for x, size in boxes)
-    assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_ABREAST
+    assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_IN_A_ROW
 
 
-@pytest.mark.parametrize(("size", "whole"), [(MOST_ABREAST, True), (MOST_ABREAST + 1, False)])
+@pytest.mark.parametrize(("size", "whole"), [(MOST_IN_A_ROW, True), (MOST_IN_A_ROW + 1, False)])
 def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (0, 0))
     assert drawn.whole == whole
@@ -90,7 +90,7 @@ def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -
 
 
 def test_the_next_nodes_are_drawn_however_many_they_are() -> None:
-    axes = MOST_ABREAST + 1
+    axes = MOST_IN_A_ROW + 1
     drawn = map_of("job", [f"q{axis}" for axis in range(axes)], np.zeros((2,) * axes, np.int8), (0,) * axes)
     assert sum(sum(one.node) == 1 for one in drawn.drawn) == axes
     assert not any(sum(one.node) > 1 for one in drawn.drawn)

@@ -95,8 +95,8 @@ def test_no_node_has_more_occupied_cells_than_were_bounded(data: st.DataObject) 
 @given(st.sets(st.integers(-20, 20), min_size=1), st.sets(st.floats(0, 5, width=16), min_size=1), st.integers(0, 5_000))
 def test_the_dense_root_depends_on_the_values_and_not_on_how_often_they_occur(ages: set[int], sizes: set[float], memory: int) -> None:
     domains = [domain_of(sorted(ages), pa.int64()), domain_of(sorted(sizes), pa.float64())]
-    crowded = [Domain(domain.qid, domain.values, domain.counts * 1_000, domain.nulls) for domain in domains]
-    once, often = ([built({"widths": [1, 2, 4]}, domain) for domain in each] for each in (domains, crowded))
+    has_too_many_cells = [Domain(domain.qid, domain.values, domain.counts * 1_000, domain.nulls) for domain in domains]
+    once, often = ([built({"widths": [1, 2, 4]}, domain) for domain in each] for each in (domains, has_too_many_cells))
     assert dense_root(once, memory) == dense_root(often, memory)
 
 

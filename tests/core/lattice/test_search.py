@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.histograms.cells import fits_array, roll_up
-from core.histograms.projections import Bundles, Crowd, Projection
+from core.histograms.projections import Bundles, LinearCounting, Projection
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import Lattice
@@ -242,20 +242,20 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     example = data.draw(examples())
     node = data.draw(nodes_of(example))
     finest = example.histogram((0,) * len(node))
-    crowd = Crowd(finest.node, node, example.hierarchies, most)
+    counting_bitmap = LinearCounting(finest.node, node, example.hierarchies, most)
     bundles = Bundles(finest.packing)
     codes = bundles.codes(finest.words)
     for _ in range(2):
-        crowd.add(bundles, codes)
-    assert crowd.at_least <= example.histogram(node).cells
-    shares = 1 << data.draw(st.integers(0, Crowd.bytes_for(most).bit_length() - 1))
-    shared = Crowd(finest.node, node, example.hierarchies, most, shares)
+        counting_bitmap.add(bundles, codes)
+    assert counting_bitmap.at_least <= example.histogram(node).cells
+    shares = 1 << data.draw(st.integers(0, LinearCounting.bytes_for(most).bit_length() - 1))
+    shared = LinearCounting(finest.node, node, example.hierarchies, most, shares)
     for share in range(shares):
         if share:
             shared.turn()
         shared.add(bundles, codes)
-    assert shared.at_least == crowd.at_least
-    roomy = Crowd(finest.node, node, example.hierarchies, 1 << 16)
+    assert shared.at_least == counting_bitmap.at_least
+    roomy = LinearCounting(finest.node, node, example.hierarchies, 1 << 16)
     roomy.add(bundles, codes)
     assert roomy.at_least == example.histogram(node).cells
 

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.local_suppression.local_transformation import Leveller, anonymise_again
+from core.local_suppression.local_transformation import Leveller, transform_locally
 from core.local_suppression.losses import costs_of
 from core.local_suppression.recoding import recode_parts
-from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Rest
+from core.local_suppression.residual import Residual
+from core.local_suppression.suppressed_records import treat
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.members import Whose
 from core.units.sensitive_axes import unchanged
-from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, found_in, made_of, published
-from tests.core.local_suppression.test_stars import MODELS, slow
+from tests.core.local_suppression.test_cell_suppression import MODELS, slow
+from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.units.tables_of_people import People
 from tests.laws import tried
 from tests.oracles import lattice
@@ -75,9 +75,9 @@ def made_with_people(asked: PeopleCase) -> Made:
     root = whole.histogram((0,) * len(whole.domains))
     whose = Whose.of(People(whole, asked.people).persons_of(root), [root], [domain])
     leveller = Leveller(example.hierarchies, (domain,), case.model)
-    first = leveller.at(Rest(root, whose), case.node)
-    left = leveller.rest(Rest(root, whose), first)
-    levels, left = anonymise_again(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
+    first = leveller.at(Residual(root, whose), case.node)
+    left = leveller.rest(Residual(root, whose), first)
+    levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
@@ -159,7 +159,7 @@ def test_where_everybody_has_one_record_it_is_as_without_persons(case: Case) -> 
     assert rows_of(PeopleCase(case, list(range(len(case.values))))) == made_of(case).rows
 
 
-def crowded(seed: int) -> PeopleCase:
+def has_too_many_cells(seed: int) -> PeopleCase:
     """Some dozen people with records all over three QIDs, most of whose combinations fail at the node of all."""
     random = np.random.default_rng(seed)
     size, qids = int(random.integers(20, 70)), int(random.integers(1, 4))
@@ -180,4 +180,4 @@ def crowded(seed: int) -> PeopleCase:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_so_it_is_where_people_are_in_many_classes(seed: int) -> None:
-    assert_safe(crowded(seed))
+    assert_safe(has_too_many_cells(seed))

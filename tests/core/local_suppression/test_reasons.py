@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from core.privacy.models import Closeness, DistinctDiversity
 from core.privacy.promise import Promise
-from tests.core.local_suppression.test_people_left import PeopleCase, crowded, made_with_people, people_cases
-from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, level_of, made_of
+from tests.core.local_suppression.test_people_left import PeopleCase, has_too_many_cells, made_with_people, people_cases
+from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, level_of, made_of
 from tests.laws import tried
 from tests.oracles import lattice
 
@@ -72,6 +72,6 @@ def test_reasons_are_those_of_every_record_where_people_count(asked: PeopleCase)
 @pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize("seed", range(20))
 def test_so_it_is_where_people_are_in_many_classes(seed: int, treatment: Any) -> None:
-    asked = crowded(seed)
+    asked = has_too_many_cells(seed)
     asked = replace(asked, case=replace(asked.case, treatment=treatment))
     assert_true(made_with_people(asked), asked.case, asked.people)

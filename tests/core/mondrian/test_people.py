@@ -26,7 +26,7 @@ Whose = list[int | None]
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[Table, Whose]:
+def counting_bitmaps(draw: st.DrawFn) -> tuple[Table, Whose]:
     """Records of a few people: some of one record, one of very many, some of nobody's."""
     table = draw(tables())
     size = draw(st.sampled_from([2, 8, 40]))
@@ -77,7 +77,7 @@ HOW = st.sampled_from(sorted(MODES))
 
 
 @pytest.mark.slow
-@given(crowds(), KS, MADE, HOW)
+@given(counting_bitmaps(), KS, MADE, HOW)
 @tried(150)
 def test_classes_are_those_of_a_plain_recursion_that_counts_people(given: tuple[Table, Whose], k: int, score: Score, mode: Mode) -> None:
     table, whose = given
@@ -85,7 +85,7 @@ def test_classes_are_those_of_a_plain_recursion_that_counts_people(given: tuple[
 
 
 @pytest.mark.slow
-@given(crowds(), st.integers(1, 4), MADE, HOW, models())
+@given(counting_bitmaps(), st.integers(1, 4), MADE, HOW, models())
 @tried(150)
 def test_everybody_counts_once_for_each_value_on_both_sides_of_every_cut(
     given: tuple[Table, Whose], k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...]
@@ -97,7 +97,7 @@ def test_everybody_counts_once_for_each_value_on_both_sides_of_every_cut(
 
 
 @pytest.mark.slow
-@given(crowds(), st.integers(1, 5), MADE)
+@given(counting_bitmaps(), st.integers(1, 5), MADE)
 @tried(100)
 def test_every_class_holds_k_people_and_no_allowed_cut_is_left(given: tuple[Table, Whose], k: int, score: Score) -> None:
     table, whose = given
@@ -111,7 +111,7 @@ THREADS = st.integers(2, 5)
 
 
 @pytest.mark.slow
-@given(crowds(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, st.just(()) | models(), THREADS)
+@given(counting_bitmaps(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, st.just(()) | models(), THREADS)
 def test_several_cores_make_the_classes_of_people_that_one_makes_row_by_row(
     given: tuple[Table, Whose], k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...], threads: int
 ) -> None:
@@ -133,7 +133,7 @@ def assert_alike(threads: int, cut: Callable[[], Partition]) -> None:
     assert abreast.starts.tolist() == alone.starts.tolist()
 
 
-@given(crowds(), st.integers(1, 5), st.sampled_from(sorted(SCORES)), st.sampled_from(["strict", "median"]))
+@given(counting_bitmaps(), st.integers(1, 5), st.sampled_from(sorted(SCORES)), st.sampled_from(["strict", "median"]))
 def test_cells_are_partitioned_as_their_records_are(given: tuple[Table, Whose], k: int, score: Score, mode: Mode) -> None:
     (records, columns, _), whose = given
     cells = sorted(set(records))

@@ -45,7 +45,7 @@ def told(count: LinkCount) -> Told:
 def test_people_are_those_of_the_private_file(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
     assert told(count) == told_by([row[0] for row in rows], [row[1] for row in rows], [row[2] or None for row in rows], k)
-    assert count.strange == 0
+    assert count.unexpected == 0
     assert bool(count.failing) == (count.sets > 0 and count.smallest < k)
 
 
@@ -58,7 +58,7 @@ def test_without_it_every_pseudonym_is_a_person_and_so_is_every_record_that_has_
 @given(ROWS.filter(lambda rows: any(row[1] for row in rows)), st.data())
 def test_a_private_file_of_other_combinations_is_seen(rows: list[Row], data: st.DataObject) -> None:
     place = data.draw(st.sampled_from([place for place, row in enumerate(rows) if row[1]]))
-    assert counted(rows, 2, known=True, changed=place).strange > 0
+    assert counted(rows, 2, known=True, changed=place).unexpected > 0
 
 
 @pytest.mark.parametrize("known", [True, False])

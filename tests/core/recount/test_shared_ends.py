@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.spelling import as_text
 from core.recoding.ends import Ends, shared_ends
-from core.recount.shared_ends import strange_ends
+from core.recount.shared_ends import unexpected_ends
 from schemas.job.columns import QuasiIdentifier
 
 
@@ -67,7 +67,7 @@ def test_both_readings_find_the_same_ends(place: int, data: st.DataObject) -> No
     spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": SPECS[data.draw(st.sampled_from(specs))]}).hierarchy
     ends = texts_of(shared_ends(Domain("x", values, people, 0), spec, k))
     labels = [label(low, high) for first, (low, _) in enumerate(ends) for _, high in ends[first:]]
-    assert strange_ends(values, people.tolist(), spec, k, labels) == 0
+    assert unexpected_ends(values, people.tolist(), spec, k, labels) == 0
 
 
 @given(st.dictionaries(st.integers(0, 200), st.integers(1, 4), min_size=3, max_size=40))
@@ -79,8 +79,8 @@ def test_a_value_of_few_people_is_no_end(people: dict[int, int]) -> None:
     lows, highs = (set(side.to_pylist()) for side in (found.low, found.high))
     counts = [people[value] for value in values]
     for value in values:
-        assert strange_ends(pa.array(values), counts, spec, k, [f">= {value}"]) == int(value not in lows or None not in highs)
-        assert strange_ends(pa.array(values), counts, spec, k, [f"<= {value}"]) == int(value not in highs or None not in lows)
+        assert unexpected_ends(pa.array(values), counts, spec, k, [f">= {value}"]) == int(value not in lows or None not in highs)
+        assert unexpected_ends(pa.array(values), counts, spec, k, [f"<= {value}"]) == int(value not in highs or None not in lows)
 
 
 def test_ends_have_all_digits_of_long_decimals() -> None:
@@ -91,12 +91,12 @@ def test_ends_have_all_digits_of_long_decimals() -> None:
     spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [0.1, 0.4, 1.6]}}).hierarchy
     people, found = [3, 2, 20], ("-931744944118923123319440183.49", "-500000000000000000000000000.01")
     assert found in texts_of(shared_ends(Domain("x", values, np.array(people), 0), spec, 3))
-    assert strange_ends(values, people, spec, 3, [label(*found)]) == 0
-    assert strange_ends(values, people, spec, 3, [label(found[0], "-500000000000000000000000000.00")]) == 1
-    assert strange_ends(values, people, spec, 3, [label(found[0][:-1] + "8", found[1])]) == 1
+    assert unexpected_ends(values, people, spec, 3, [label(*found)]) == 0
+    assert unexpected_ends(values, people, spec, 3, [label(found[0], "-500000000000000000000000000.00")]) == 1
+    assert unexpected_ends(values, people, spec, 3, [label(found[0][:-1] + "8", found[1])]) == 1
 
 
 def test_what_is_no_number_is_no_end() -> None:
     spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [1]}}).hierarchy
     values = pa.array([Decimal(1), Decimal(2)], pa.decimal128(3, 0))
-    assert strange_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= x", "*", None, "1"]) == 2
+    assert unexpected_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= x", "*", None, "1"]) == 2

@@ -144,7 +144,7 @@ def test_a_certificate_over_several_roots_is_never_false(
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         return (table.example.histogram(root) for root in roots)
 
-    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+    def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
         return [len(class_sizes(rows, ladders, node)) > most for node in nodes]
 
     first = data.draw(st.sampled_from([node for node in all_nodes(ladders) if product_of(node) <= most_cells]))
@@ -152,7 +152,7 @@ def test_a_certificate_over_several_roots_is_never_false(
         hierarchies, Promise(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
         persons_of=table.persons_of,
     )  # fmt: skip
-    found, best = examination.run(table.example.histogram(first), count, crowded), best_node(*oracle(table), k, limit, objective)
+    found, best = examination.run(table.example.histogram(first), count, has_too_many_cells), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
         assert found is best
         return

@@ -118,7 +118,7 @@ def test_a_certificate_over_several_roots_is_never_false(
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         return (table.example.histogram(root) for root in roots)
 
-    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+    def has_too_many_cells(nodes: Sequence[Node], most: int) -> list[bool]:
         return [len(class_sizes([row[:-1] for row in rows], ladders[:-1], node[:-1])) > most for node in nodes]
 
     nodes = [(*node, 0) for node in all_nodes(ladders[:-1])]
@@ -127,7 +127,7 @@ def test_a_certificate_over_several_roots_is_never_false(
         axes, model_of(table, k, asked), len(rows), k, floor(limit * len(rows)), "dm_star", most_cells, 30, most_roots, [domain],
         persons_of=table.persons_of,
     )  # fmt: skip
-    found = examination.run(table.example.histogram(data.draw(st.sampled_from(small or nodes[-1:]))), count, crowded)
+    found = examination.run(table.example.histogram(data.draw(st.sampled_from(small or nodes[-1:]))), count, has_too_many_cells)
     if found is None:
         # Nothing was found above the roots that were examined.
         return

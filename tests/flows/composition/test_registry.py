@@ -17,7 +17,7 @@ import pytest
 from core.composition.contents import contents_of
 from schemas.errors.base import StorageError
 from schemas.errors.overlaps import OverlapError
-from schemas.errors.storage import AfterwardsError
+from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
 from schemas.reading.given import scratch_job
 from tasks.composition.earlier import Earlier
@@ -290,7 +290,7 @@ def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
     job = job_in(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Registry, "believe", full)
-        with pytest.raises(AfterwardsError, match="is published, verified and whole, but the registry") as told:
+        with pytest.raises(AfterPublicationError, match="is published, verified and whole, but the registry") as told:
             anonymise(job)
     assert "Nothing was published" not in str(told.value)
     done = anonymise(job)

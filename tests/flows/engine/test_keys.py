@@ -14,7 +14,7 @@ from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.composition.ledger import read_entry
+from tasks.composition.release_history import read_entry
 from tasks.engine import steps
 from tasks.engine.calls import artifacts_of
 from tasks.store import keys
@@ -230,5 +230,5 @@ def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str]
         seen = set().union(*(keys.reached(code) for code in codes))
         # The first reading makes nothing itself: what it keeps are results of other steps, under their keys. And where workers of a cluster
         # write the files, the step of shelves has the rest in its own key.
-        above = {"tasks.counting.source_domains", "tasks.writing.shelves"}
+        above = {"tasks.counting.source_domains", "tasks.writing.two_level_shuffle"}
         assert not {module for module in modules - seen - above if not module.startswith((*keys.APART, "tests."))}

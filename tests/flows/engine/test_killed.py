@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.storage import PointerError
-from tasks.composition.ledger import MOST_KEPT
+from tasks.composition.release_history import MOST_KEPT
 from tasks.engine.progress import listening
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.columns.abreast import parts_abreast
+from core.columns.data_parallel import parts_in_parallel
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.engine.calls import Call, workers_of
@@ -81,7 +81,7 @@ def test_tasks_that_work_at_a_time_share_out_the_threads_of_the_job(tmp_path: Pa
     used: list[int] = []
 
     def work(number: int) -> int:
-        used.append(len(parts_abreast(lambda rows: rows, 100, least=1)))
+        used.append(len(parts_in_parallel(lambda rows: rows, 100, least=1)))
         return number
 
     with locked_run(load_job(people_job(tmp_path, TABLE), ["threads=4"])) as run:
@@ -101,7 +101,7 @@ def test_a_search_takes_the_threads_of_the_job_and_no_more(
             pools.append(workers)
             super().__init__(workers, **options)
 
-    monkeypatch.setattr("core.columns.abreast.ThreadPoolExecutor", Seen)
+    monkeypatch.setattr("core.columns.data_parallel.ThreadPoolExecutor", Seen)
     monkeypatch.setattr("core.histograms.grids.LEAST_ENTRIES", 1)
     monkeypatch.setattr("core.histograms.rollups.LARGE", 2)
     monkeypatch.setattr("core.histograms.record_rollups.FOLDED", 1)

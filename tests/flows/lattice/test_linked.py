@@ -17,7 +17,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Linked
 from schemas.release.report import Report
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.report.units import UnitWording

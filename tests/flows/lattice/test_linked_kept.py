@@ -105,7 +105,7 @@ def test_the_order_of_records_and_the_shares_of_people_change_nothing(
 ) -> None:
     one = anonymise(kept_job(tmp_path / "one"))
     shuffled = TABLE.take(pa.array(np.random.default_rng(0).permutation(len(TABLE))))
-    monkeypatch.setattr("tasks.counting.visits.PART", 1_000_000)
+    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     other = anonymise(kept_job(tmp_path / "other", shuffled, files=3))
     assert released(one.folder).equals(released(other.folder))
 

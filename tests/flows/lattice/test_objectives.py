@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.histograms.cells import Cells
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Pricing, objective_of, prices_of
-from core.lattice.surcharges import Surcharges, surcharge_at
+from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.covering import each_pair
@@ -123,5 +123,5 @@ def test_the_bound_of_a_node_is_monotone_and_no_higher_than_its_cost_whatever_is
         histogram = example.histogram(node)
         lost = np.arange(histogram.cells) % 2 == 0
         cells = Cells(node, histogram.codes[lost], histogram.counts[lost])
-        added = surcharge_at(node, Surcharges(prices, example.hierarchies).of(cells, node))
+        added = suppression_penalty_at(node, SuppressionPenalties(prices, example.hierarchies).of(cells, node))
         assert floors[node] <= prices.cost(node) + added

@@ -18,7 +18,7 @@ import pytest
 
 from schemas.errors.base import JobError, PrivacyError, VerificationError
 from schemas.job.job import load_job
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
@@ -248,7 +248,7 @@ def test_every_way_to_search_keeps_k_people(anonymise: Anonymise, tmp_path: Path
 @pytest.mark.ci
 def test_little_memory_shares_the_people_out(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = anonymise(job(tmp_path / "plain"))
-    monkeypatch.setattr("tasks.counting.visits.PART", 1_000_000)
+    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     shared = anonymise(job(tmp_path / "shared", files=3))
     assert list((tmp_path / "shared" / ".skald" / "people" / "artifacts" / "visits").glob("*.npy"))
     assert (plain.manifest.node, plain.manifest.persons) == (shared.manifest.node, shared.manifest.persons)

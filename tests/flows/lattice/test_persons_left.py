@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise
@@ -119,7 +119,7 @@ def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node
     assert digests(short.folder) == digests(free.folder)
-    monkeypatch.setattr("tasks.counting.visits.PART", 1_000_000)
+    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     shared = anonymise(job(tmp_path / "shared", table, files=3), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert digests(shared.folder) == digests(free.folder)
 

@@ -18,7 +18,7 @@ import pytest
 from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.method import METHODS
-from tasks.mondrian.fragments import PARTED, lots
+from tasks.mondrian.fragments import PARTED, batches_of_runs
 from tasks.mondrian.ways import ATTEMPTS
 from tasks.publication.verify_and_publish import Published
 from tests.jobs import PAYLOAD, QIDS, class_sizes, data_files, digests, people, people_job, released, two_column_job
@@ -204,7 +204,7 @@ def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.Monke
     numbers = []
 
     def small(runs: Any, tables: Any, group: Any, most: int) -> list:
-        numbers.append(len(found := lots(runs, tables, group, 25)))
+        numbers.append(len(found := batches_of_runs(runs, tables, group, 25)))
         return found
 
     monkeypatch.setattr("tasks.mondrian.fragments.lots", small)

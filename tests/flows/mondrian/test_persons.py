@@ -17,8 +17,8 @@ from schemas.errors.base import PrivacyError, VerificationError
 from schemas.errors.methods import FragmentsError, HoldersError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.composition.ledger import people_of_release
-from tasks.mondrian.fragments import lots
+from tasks.composition.release_history import people_of_release
+from tasks.mondrian.fragments import batches_of_runs
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
@@ -125,9 +125,9 @@ def test_lots_and_shares_of_people_change_nothing(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: dict[str, Any]
 ) -> None:
     one = cut(job(tmp_path / "one", method=method, chunk_rows=90))
-    monkeypatch.setattr("tasks.counting.visits.PART", 1_000_000)
+    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     if method is not RELAXED:
-        monkeypatch.setattr("tasks.mondrian.fragments.lots", lambda runs, tables, group, most: lots(runs, tables, group, 40))
+        monkeypatch.setattr("tasks.mondrian.fragments.lots", lambda runs, tables, group, most: batches_of_runs(runs, tables, group, 40))
     two = cut(job(tmp_path / "two", method=method, chunk_rows=90))
     assert list((tmp_path / "two" / ".skald" / "people" / "artifacts" / "visits").glob("*.npy"))
     assert one.manifest.persons == two.manifest.persons

@@ -20,7 +20,7 @@ from schemas.errors.passthrough import UntreatedError
 from schemas.errors.policy import PolicyError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine

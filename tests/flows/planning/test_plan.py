@@ -13,7 +13,7 @@ from rich.console import Console
 
 from flows.terminal.plans import driver_words, plan_summary
 from schemas.job.job import load_job
-from tasks.counting import drivers
+from tasks.counting import uniqueness
 from tasks.planning.plan import Plan, make_plan
 from tasks.report.sentences import TRIED_NEXT, warning_sentences
 from tests.conftest import Anonymise, CommandLine
@@ -80,7 +80,7 @@ def test_what_is_not_counted_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = people_job(tmp_path, TABLE)
     quick = make_plan(load_job(path), quick=True)
     assert (quick.exposed, quick.not_counted, quick.histograms_to_scan) == (None, "", 1)
-    monkeypatch.setattr(drivers, "MOST_CELLS", 10)
+    monkeypatch.setattr(uniqueness, "MOST_CELLS", 10)
     many = make_plan(load_job(path))
     assert many.exposed is not None
     assert "too many combinations" in many.not_counted

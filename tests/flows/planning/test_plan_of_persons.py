@@ -13,7 +13,7 @@ from rich.console import Console
 from flows.terminal.plans import plan_summary
 from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
-from tasks.counting import drivers
+from tasks.counting import uniqueness
 from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, K, columns, job
@@ -58,7 +58,7 @@ def test_a_run_tells_the_risk_of_its_plan(anonymise: Anonymise, tmp_path: Path) 
 
 
 def test_persons_are_told_even_where_columns_are_too_many_to_leave_out_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivers, "MOST_CELLS", 10)
+    monkeypatch.setattr(uniqueness, "MOST_CELLS", 10)
     plan = make_plan(load_job(job(tmp_path)))
     assert plan.exposed is not None
     assert (plan.exposed.unique, plan.exposed.below_k, plan.exposed.records) == exposed(QIDS)

@@ -15,7 +15,7 @@ import yaml
 from schemas.errors.base import PrivacyError, VerificationError
 from schemas.errors.methods import HoldersError
 from schemas.job.job import load_job
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise

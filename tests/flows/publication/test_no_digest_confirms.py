@@ -19,7 +19,7 @@ from schemas.errors.secret import SecretError
 from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import load_job
 from tasks.report.page import report_code
-from tasks.source.at_rest import source_digest
+from tasks.source.stable_files import source_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.sealed import unsealed
 from tests.conftest import Anonymise, CommandLine

@@ -23,7 +23,7 @@ from schemas.errors.storage import OutputError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
-from tasks.report.again import report_again
+from tasks.report.rebuilt_report import rebuild_report
 from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
 from tests.corpus.columns_of_types import FAMILIES, columns_of, table_of
@@ -53,7 +53,7 @@ def made_as(anonymise: Anonymise, folder: Path, output: dict[str, Any], **parts:
     again, manifest = verify_release(load_job(job, SETTINGS), release)
     assert manifest is not None
     assert again.records == manifest.released == sum(file.rows for file in manifest.files)
-    assert report_again(release).release == manifest.release
+    assert rebuild_report(release).release == manifest.release
     return release
 
 

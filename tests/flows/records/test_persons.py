@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import PrivacyError, VerificationError
 from schemas.job.job import load_job
-from tasks.composition.ledger import people_of_release
+from tasks.composition.release_history import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store

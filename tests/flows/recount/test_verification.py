@@ -214,9 +214,9 @@ def test_exit_codes_of_the_command(original: Path, direct: CommandLine) -> None:
     strict = direct("verify", release, "--job", folder / "job.yaml", "--set", "privacy.k=100")
     assert (strict.returncode, strict.stdout) == (4, "")
     assert "does not keep the job's promise" in strict.stderr
-    strange = direct("verify", folder, "--job", folder / "job.yaml")
-    assert (strange.returncode, strange.stdout) == (2, "")
-    assert "is not a release" in strange.stderr
+    unexpected = direct("verify", folder, "--job", folder / "job.yaml")
+    assert (unexpected.returncode, unexpected.stdout) == (2, "")
+    assert "is not a release" in unexpected.stderr
 
 
 @pytest.mark.ci

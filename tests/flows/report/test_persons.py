@@ -19,11 +19,11 @@ from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.report import Report
-from schemas.release.untold import Untold
-from tasks.composition.ledger import people_of_release
+from schemas.release.unreported import Unreported
+from tasks.composition.release_history import people_of_release
 from tasks.engine.run_summary import summary
 from tasks.recount.recount import verify_release
-from tasks.report.again import report_again
+from tasks.report.rebuilt_report import rebuild_report
 from tasks.store.store import Store
 from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
@@ -131,7 +131,7 @@ def test_risk_and_c_avg_are_of_persons_whatever_the_method(direct: CommandLine, 
     ended = direct("run", path)
     assert ended.returncode == 0, ended.stderr
     manifest = Manifest.model_validate_json((current(direct) / "manifest.json").read_text())
-    untold = Untold.model_validate_json((direct.folder / ".skald/people/untold.json").read_text())
+    untold = Unreported.model_validate_json((direct.folder / ".skald/people/untold.json").read_text())
     check(untold.risk, sizes_before())
     banded(sizes_before(), untold.source_sizes)
     risk = manifest.risk["after"]
@@ -167,7 +167,7 @@ def test_a_report_of_records_speaks_of_no_persons(anonymise: Anonymise, tmp_path
 @pytest.mark.ci
 def test_a_report_made_again_is_the_same_though_nobody_is_in_the_files(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path, suppression={"limit": 0.2, "treatment": "mask"}))
-    assert report_again(made.folder) == report_of(made.folder)
+    assert rebuild_report(made.folder) == report_of(made.folder)
 
 
 @pytest.mark.ci
@@ -240,7 +240,7 @@ def test_identifiers_that_repeat_are_warned_of_whatever_the_method(direct: Comma
     said = ended.stdout + ended.stderr
     folder = current(direct)
     manifest, report = Manifest.model_validate_json((folder / "manifest.json").read_text()), report_of(folder)
-    [repeats] = [Untold.model_validate_json((direct.folder / ".skald/people/untold.json").read_text()).repeats["person"]]
+    [repeats] = [Unreported.model_validate_json((direct.folder / ".skald/people/untold.json").read_text()).repeats["person"]]
     assert (repeats.mean, repeats.most, repeats.share) == (pytest.approx(figures()[0]), figures()[1], 1.0)
     # How often is for whoever runs the job: the most records of one are one person's.
     assert manifest.repeats == {"person": RepeatedColumn()}

@@ -23,7 +23,7 @@ from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.report import Report
 from tasks.publication.staging import write_report
-from tasks.report.again import report_again
+from tasks.report.rebuilt_report import rebuild_report
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
 from tests.oracles.contrast import contrast
@@ -122,7 +122,7 @@ def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, me
     written = {path.name: path.read_bytes() for path in made.folder.glob("report.*")}
     shutil.rmtree(tmp_path / "people")
     job.unlink()
-    assert write_report(tmp_path, report_again(made.folder)) == [tmp_path / "report.html", tmp_path / "report.json"]
+    assert write_report(tmp_path, rebuild_report(made.folder)) == [tmp_path / "report.html", tmp_path / "report.json"]
     assert {path.name: path.read_bytes() for path in tmp_path.glob("report.*")} == written
 
 
@@ -236,10 +236,10 @@ def test_no_report_is_made_of_a_manifest_that_is_not_true_of_the_files(kept: Pat
     shutil.copytree(kept, release)
     altered(release / "manifest.json", classes=1, min_class=200)
     with pytest.raises(VerificationError, match=r"min_class = 200, the files hold"):
-        report_again(release)
+        rebuild_report(release)
     (release / "manifest.json").unlink()
     with pytest.raises(StorageError, match=r"no manifest\.json"):
-        report_again(release)
+        rebuild_report(release)
 
 
 def test_a_manifest_that_kept_nothing_of_its_job_needs_the_job(kept: Path, tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_a_manifest_that_kept_nothing_of_its_job_needs_the_job(kept: Path, tmp_p
     shutil.copytree(kept, release)
     altered(release / "manifest.json", asked=None)
     with pytest.raises(StorageError, match="--job"):
-        report_again(release)
+        rebuild_report(release)
     path = kept.parent.parent / "job.yaml"
     with pytest.raises(StorageError, match="not the one that made"):
-        report_again(release, load_job(path))
-    made = report_again(release, load_job(path, ["suppression.limit=0.2"]))
+        rebuild_report(release, load_job(path))
+    made = rebuild_report(release, load_job(path, ["suppression.limit=0.2"]))
     assert made.model_dump_json(indent=2) + "\n" == (kept / "report.json").read_text()
 
 

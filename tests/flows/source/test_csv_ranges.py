@@ -46,7 +46,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
         made.extend(map(len, parts.values()))
         return parts
 
-    monkeypatch.setattr("tasks.source.objects.looks.convert_ranges", noted)
+    monkeypatch.setattr("tasks.source.objects.inspection.convert_ranges", noted)
     monkeypatch.setattr(csv_ranges, "LEAST", least)
     monkeypatch.setattr(csv_ranges, "workers_elsewhere", lambda: 2)
     return made

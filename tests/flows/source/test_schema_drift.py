@@ -87,7 +87,7 @@ def test_files_that_differ_are_refused_unless_the_job_says_evolve(
             anonymise(job, *settings)
 
 
-def strange(table: pa.Table) -> pa.Table:
+def unexpected(table: pa.Table) -> pa.Table:
     return table.append_column("weight", pa.array([1] * len(table)))
 
 
@@ -102,7 +102,7 @@ def inexact(table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (strange, "No role is given to 'weight'"),
+        (unexpected, "No role is given to 'weight'"),
         (text, r"Column 'age' is int64 in '.*000\.parquet' and string in '.*zzz\.parquet', and no type holds both"),
         (inexact, r"Column 'score' of '.*zzz\.parquet' holds values that double cannot hold exactly"),
     ],
@@ -117,7 +117,7 @@ def test_what_cannot_be_read_alike_is_refused(
 
 
 def test_new_columns_take_a_role_and_old_files_are_null_there(anonymise: Anonymise, tmp_path: Path) -> None:
-    made = anonymise(drifting(tmp_path, strange(MORE)), EVOLVE, "columns.insensitive=[note, score, visits, weight]")
+    made = anonymise(drifting(tmp_path, unexpected(MORE)), EVOLVE, "columns.insensitive=[note, score, visits, weight]")
     weights = pa.concat_tables([pq.read_table(path) for path in sorted((made.folder / "data").glob("*.parquet"))])["weight"]
     assert weights.type == pa.int64()
     assert 0 < len(weights) - weights.null_count <= 100

@@ -21,14 +21,14 @@ def children(rows: Sequence[Row], reference: str) -> dict[Any, list[Row]]:
 
 
 def hospital_histories(
-    persons: Sequence[Row], visits: Sequence[Row], conditions: Sequence[Row], labels: Mapping[str, Mapping[str, Label]]
+    persons: Sequence[Row], person_cells: Sequence[Row], conditions: Sequence[Row], labels: Mapping[str, Mapping[str, Label]]
 ) -> dict[Any, Any]:
     """Returns the history of each person: labels, the multiset of visits with what they found, and of what is known of no visit."""
 
     def told(table: str, row: Row) -> tuple[Any, ...]:
         return tuple(label(row[name]) for name, label in labels[table].items())
 
-    visits_of, found_in = children(visits, "person_id"), children(conditions, "visit_id")
+    visits_of, found_in = children(person_cells, "person_id"), children(conditions, "visit_id")
     known = children([row for row in conditions if row["visit_id"] is None], "person_id")
 
     def below(visit: Row) -> Any:

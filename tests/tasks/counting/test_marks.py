@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.histograms.projections import Bundles, Crowd
+from core.histograms.projections import Bundles, LinearCounting
 from tasks.counting import histograms
 from tests.oracles.tables import examples
 
@@ -23,10 +23,10 @@ def test_answers_are_those_of_all_marks_at_once_and_within_the_memory(data: st.D
     finest = example.histogram((0,) * len(example.domains))
     nodes = list(np.ndindex(*(hierarchy.levels for hierarchy in example.hierarchies)))[:8]
     coding: Any = SimpleNamespace(finest=finest.node, domains=example.domains, axes=example.hierarchies)
-    alive: WeakSet[Crowd] = WeakSet()
+    alive: WeakSet[LinearCounting] = WeakSet()
     held: list[int] = []
 
-    class Watched(Crowd):
+    class Watched(LinearCounting):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             alive.add(self)
@@ -39,11 +39,11 @@ def test_answers_are_those_of_all_marks_at_once_and_within_the_memory(data: st.D
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(histograms, "bundled_cells", cells)
-        patch.setattr(histograms, "Crowd", Watched)
+        patch.setattr(histograms, "LinearCounting", Watched)
         store: Any = None
-        whole = histograms.surely_crowded(coding, nodes, [], most, store, 1 << 30)
+        whole = histograms.surely_too_many_cells(coding, nodes, [], most, store, 1 << 30)
         alive.clear()
         held.clear()
-        assert histograms.surely_crowded(coding, nodes, [], most, store, memory) == whole
+        assert histograms.surely_too_many_cells(coding, nodes, [], most, store, memory) == whole
     assert max(held) <= memory
     assert all(example.histogram(node).cells > most for node, full in zip(nodes, whole, strict=True) if full)

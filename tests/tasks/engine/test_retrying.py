@@ -13,9 +13,9 @@ import pytest
 from schemas.errors.base import SkaldError, SourceError, StorageError
 from tasks.engine.guard import guarded
 from tasks.engine.remote import codec
+from tasks.engine.remote.call_encryption import CallKey
+from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.calls import fulfil, laid_out
-from tasks.engine.remote.desks import FolderDesk
-from tasks.engine.remote.sealing import CallKey
 from tasks.engine.retrying import is_transient
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
@@ -100,7 +100,7 @@ def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(
         guarded(unreadable)(code)
     assert raised.value.transient == transient
     assert raised.value.__context__ is None
-    with laid_out(FolderDesk(tmp_path), CallKey(), unreadable, (code,)) as order:
+    with laid_out(FolderQueue(tmp_path), CallKey(), unreadable, (code,)) as order:
         back = fulfil(order)
     assert back.error().transient == transient
     error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')

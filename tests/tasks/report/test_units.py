@@ -10,7 +10,7 @@ import pytest
 from core.privacy.risk import PRESETS
 from schemas.release.repeats import RepeatedColumn
 from tasks.report.units import UnitWording
-from tasks.report.words import losses
+from tasks.report.wording import losses
 
 RECORDS, PERSONS = UnitWording(), UnitWording("person")
 REPEATING = UnitWording(

@@ -20,7 +20,7 @@ from tasks.report.page import percent
 from tasks.report.report import bands
 from tasks.report.sentences import TRIED_NEXT, limits, promises, proofs, round_to
 from tasks.report.terms import terms_of
-from tasks.report.words import level_words
+from tasks.report.wording import level_words
 from tests.jobs import job_of
 
 STAR = "withheld: one group * for all"

@@ -26,7 +26,7 @@ TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.relational.verified",
-    "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.ledger", "tasks.publication.remote_target",
+    "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.release_history", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.bounds.person_records",
     "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
     "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.rewriting",
@@ -214,7 +214,7 @@ def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -
         ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.cells"}),
         ("core/columns/domains.py", {"tasks.counting.domains", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
         ("schemas/errors/base.py", set(), {code.module for code in CODES}),
-        ("tasks/report/words.py", set(), {code.module for code in CODES}),
+        ("tasks/report/wording.py", set(), {code.module for code in CODES}),
     ],
 )  # fmt: skip
 def test_an_edit_changes_the_keys_of_the_steps_that_reach_it_and_of_no_other(

@@ -20,10 +20,10 @@ from schemas.job.job import load_job
 from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
 from tasks.engine.remote import calls, codec
+from tasks.engine.remote.call_encryption import CallKey
+from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.calls import Failure, Order, fulfil, laid_out, made_with, release_versions, result_of
 from tasks.engine.remote.codec import decoded, encoded
-from tasks.engine.remote.desks import FolderDesk
-from tasks.engine.remote.sealing import CallKey
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.locations import Located
 from tasks.store.keys import fingerprint_of
@@ -32,7 +32,7 @@ from tests.jobs import people, people_job
 from tests.places import ROOT
 
 VALUE = "a cell value"
-DESK = FolderDesk(Path("/nowhere"))
+DESK = FolderQueue(Path("/nowhere"))
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.decimals(allow_nan=False),
     lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text() | st.integers(), inner),
@@ -118,7 +118,7 @@ def test_nothing_runs_that_is_no_function_of_ours(content: bytes) -> None:
 
 
 def test_a_call_is_private_sealed_and_gone_afterwards(tmp_path: Path) -> None:
-    with laid_out(FolderDesk(tmp_path), CallKey(), join, (VALUE, 1)) as order:
+    with laid_out(FolderQueue(tmp_path), CallKey(), join, (VALUE, 1)) as order:
         [path] = tmp_path.iterdir()
         assert path.stat().st_mode & 0o777 == 0o600
         assert VALUE.encode() not in path.read_bytes()
@@ -148,8 +148,8 @@ def emptied(folder: Path, order: Order, _other: Order) -> None:
 
 @pytest.mark.parametrize("change", [swapped, flipped, pickled, emptied])
 def test_a_call_that_somebody_else_wrote_is_not_made(tmp_path: Path, change: Callable[[Path, Order, Order], None]) -> None:
-    desk, key = FolderDesk(tmp_path), CallKey()
-    with laid_out(desk, key, make, (tmp_path / "one",)) as order, laid_out(desk, key, make, (tmp_path / "two",)) as other:
+    queue, key = FolderQueue(tmp_path), CallKey()
+    with laid_out(queue, key, make, (tmp_path / "one",)) as order, laid_out(queue, key, make, (tmp_path / "two",)) as other:
         change(tmp_path, order, other)
         with pytest.raises(RunnerError, match="is not what was laid out"):
             result_of(fulfil(order))
@@ -162,7 +162,7 @@ def test_an_error_comes_back_from_elsewhere_as_it_is_raised_here(
 ) -> None:
     with pytest.raises(SkaldError) as here:
         guarded(function)(*arguments)
-    with laid_out(FolderDesk(tmp_path), CallKey(), function, arguments) as order:
+    with laid_out(FolderQueue(tmp_path), CallKey(), function, arguments) as order:
         failure = fulfil(order)
     assert isinstance(failure, Failure)
     found = pickle.loads(pickle.dumps(failure)).error()
@@ -171,14 +171,14 @@ def test_an_error_comes_back_from_elsewhere_as_it_is_raised_here(
 
 def test_a_call_that_was_withdrawn_is_told_from_a_folder_that_a_worker_cannot_see(tmp_path: Path) -> None:
     key = CallKey()
-    assert fulfil(Order(FolderDesk(tmp_path), "gone", key, {})).kind is WithdrawnError
-    assert "cannot read" in fulfil(Order(FolderDesk(tmp_path / "elsewhere"), "gone", key, {})).sentence
+    assert fulfil(Order(FolderQueue(tmp_path), "gone", key, {})).kind is WithdrawnError
+    assert "cannot read" in fulfil(Order(FolderQueue(tmp_path / "elsewhere"), "gone", key, {})).sentence
 
 
 def test_a_worker_with_another_version_or_other_code_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, key, wanted = FolderDesk(tmp_path), CallKey(), dict(made_with(count_domains))
-    other = Order(desk, "name", key, wanted | {count_domains.__module__: "other code"})
+    queue, key, wanted = FolderQueue(tmp_path), CallKey(), dict(made_with(count_domains))
+    other = Order(queue, "name", key, wanted | {count_domains.__module__: "other code"})
     assert f"another version of '{count_domains.__module__}'" in fulfil(other).sentence
     assert "pyarrow" in wanted
     monkeypatch.setattr(calls, "release_versions", lambda: dict(release_versions()) | {"pyarrow": "0.1"})
-    assert "another version of 'pyarrow'" in fulfil(Order(desk, "name", key, wanted)).sentence
+    assert "another version of 'pyarrow'" in fulfil(Order(queue, "name", key, wanted)).sentence

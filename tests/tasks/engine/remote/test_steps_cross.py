@@ -12,13 +12,13 @@ from schemas.job.method import METHODS
 from tasks.counting import bundles
 from tasks.engine import steps
 from tasks.engine.calls import Call
+from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.codec import decoded, encoded
-from tasks.engine.remote.desks import FolderDesk
 from tasks.engine.runs import Run
 from tasks.mondrian import ways
 from tasks.passthrough import untreated
 from tasks.store.step import Step
-from tasks.writing import shelves
+from tasks.writing import two_level_shuffle
 from tests.jobs import JOB, digests, people, people_job
 
 PERSONS = {"columns": JOB["columns"] | {"identifiers": [], "person": "person"}, "endpoints": "shared"}
@@ -42,13 +42,13 @@ def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypat
     def travelled(run: Run, phase: str, function: Callable[..., Any], calls: Sequence[Call], workers: int | None = None) -> list[Any]:
         if not (isinstance(function, Step) and all(call.elsewhere for call in calls)):
             return plain(run, phase, function, calls, workers)
-        desk = FolderDesk(run.store.folder.parent)
+        queue = FolderQueue(run.store.folder.parent)
         crossed.add(phase)
-        made = [decoded(encoded(function, call.arguments, desk), desk) for call in calls]
+        made = [decoded(encoded(function, call.arguments, queue), queue) for call in calls]
         return [function(*arguments) for function, arguments in made]
 
     monkeypatch.setattr(steps, "map_step", travelled)
-    for module in (steps, bundles, shelves, untreated, ways):
+    for module in (steps, bundles, two_level_shuffle, untreated, ways):
         monkeypatch.setattr(module, "workers_elsewhere", lambda: 2)
     found = run_flow(job, ("work=there", "target=there-releases"))
     assert (found.manifest.release, digests(found.folder)) == (expected.manifest.release, digests(expected.folder))

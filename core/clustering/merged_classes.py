@@ -1,0 +1,102 @@
+"""Classes of single records that keep l and t, made of classes by k: pooled by quasi-identifiers alone, and told by nobody's values.
+
+To merge each class that fails with the nearest one would tell who knows the algorithm which of the two it was, and with it the one value
+that all of its people have. So classes are the leaves of a tree that is made of their medoids alone, halved again and again by distance
+(a VP-tree). From its root on, a node is split into its halves if both keep the model; else all of it is one class. What that tells is no
+more than the class does, for a node is not even tried where a refusal would tell more (``core.privacy.refusals``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.criteria import Criteria
+from core.clustering.gower import Points
+from core.clustering.medoids import medoids
+from core.clustering.vptree import Tree
+from core.privacy.kernels import Demands, demands_of, is_compiled
+from core.privacy.refusals import refusals_tell
+from core.recoding.members import members
+from core.recoding.recoding import SUPPRESSED
+
+Segments = NDArray[np.int64]
+HALVES = Tree(1, "median", "farthest")
+
+
+def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
+    """Pools classes of k or more so that each keeps a privacy model that all of them together keep.
+
+    Args:
+        points: The records.
+        classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
+        criteria: What every class must keep.
+
+    Returns:
+        Classes in the same form, and how many of those before are no class by themselves now.
+    """
+    order, ends = members(classes)
+    centres = points.take(medoids(points, order, ends))
+    made, finished = np.arange(centres.size, dtype=np.int64), []
+    segments, distances = np.array([[0, centres.size]], np.int64)[: centres.size], np.zeros(centres.size, np.int64)
+    while len(segments):
+        single = segments[:, 1] - segments[:, 0] < 2
+        finished.append(segments[single])
+        segments = segments[~single]
+        # No draws: what a node is split by must depend on nothing but its own classes.
+        cuts = segments[:, 0] + HALVES.halved(centres, made, segments, np.zeros((len(segments), 2)), distances)
+        halves = np.stack([np.stack([segments[:, 0], cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1)
+        split = _harmless(halves, made, classes, criteria)
+        finished.append(segments[~split])
+        segments = halves[split].reshape(-1, 2)
+    last = np.sort(np.concatenate([np.empty(0, np.int64), *(part[:, 1] for part in finished)]))
+    numbers = np.empty(centres.size + 1, np.int32)
+    numbers[made] = np.searchsorted(last, np.arange(centres.size), side="right")
+    numbers[-1] = SUPPRESSED
+    sizes = np.bincount(numbers[:-1])
+    # SUPPRESSED is -1 and reads the last entry.
+    return numbers[classes], int(sizes[sizes > 1].sum())
+
+
+def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int32], criteria: Criteria) -> NDArray[np.bool_]:
+    """Returns which nodes are split: both halves keep the model, and it would have told nobody's value if they did not.
+
+    Args:
+        halves: Shape (nodes, 2, 2), where both halves of each begin and end.
+        made: Shape (classes,), the classes by their places.
+        classes: Shape (n,), the class of each record.
+        criteria: The model.
+    """
+    if not len(halves):
+        return np.zeros(0, np.bool_)
+    parts = halves.reshape(-1, 2)
+    sizes = parts[:, 1] - parts[:, 0]
+    # Nodes of one level share no place: each place belongs to one half at most.
+    places = np.repeat(parts[:, 0] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
+    of_class = np.full(len(made) + 1, SUPPRESSED, np.int32)
+    of_class[made[places]] = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
+    mine = of_class[classes]
+    kept = ~criteria.fails(mine).reshape(-1, 2).any(axis=1)
+    return kept & ~_telling(mine, len(halves), criteria)
+
+
+def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArray[np.bool_]:
+    """Returns the nodes whose refusal would tell somebody's value, shape (nodes,).
+
+    Args:
+        parts: Shape (n,), the half of each record, two for each node one after the other; SUPPRESSED for none.
+        nodes: How many there are.
+        criteria: The model.
+    """
+    telling = np.zeros(nodes, np.bool_)
+    if not is_compiled(criteria.promise):
+        return telling
+    rows = np.flatnonzero(parts >= 0)
+    sizes = np.bincount(parts[rows], minlength=2 * nodes).reshape(-1, 2)
+    persons = criteria.unit.per_class(parts).reshape(-1, 2)
+    demands: Demands = demands_of(criteria.promise, list(criteria.values), list(criteria.wholes.values()))
+    for column, (name, codes) in enumerate(criteria.values.items()):
+        values = len(criteria.wholes[name])
+        found, totals = np.unique(parts[rows].astype(np.int64) // 2 * values + codes[rows], return_counts=True)
+        telling |= refusals_tell(found // values, found % values, totals, sizes, persons, column, demands)
+    return telling

@@ -1,0 +1,123 @@
+"""Loops over many rows in parts on several cores: each part does what it would do alone, so nothing depends on how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from itertools import islice
+from threading import Lock
+from typing import TypeVar
+
+from core.columns.thread_share import begin_with, threads_here
+
+Made = TypeVar("Made")
+Item = TypeVar("Item")
+Taker = TypeVar("Taker")
+LEAST_ROWS = 1 << 16
+"""Rows of a part for which a thread is worth its start."""
+AT_A_TIME = 4
+"""Columns that are worked on at a time where each takes memory for every record."""
+
+
+def parts_in_parallel(work: Callable[[slice], Made], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Made]:
+    """Does some work on parts of so many rows at a time, and returns what it makes of each, in order.
+
+    Args:
+        work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.
+        rows: Number of rows.
+        most: Parts at most, for work that takes memory of its own.
+        least: Rows of a part for which a thread is worth its start.
+    """
+    parts = max(min(threads_here(), rows // least, rows if most is None else most), 1)
+    slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
+    if parts == 1:
+        return [work(slices[0])]
+    with ThreadPoolExecutor(parts, initializer=begin_with, initargs=(max(threads_here() // parts, 1),)) as pool:
+        return list(pool.map(work, slices))
+
+
+def each_in_parallel(work: Callable[[Item], Made], items: Sequence[Item], most: int | None = None) -> list[Made]:
+    """Does some work on each of some items, which are worth a thread each, and returns what it makes of them, in order.
+
+    Who is done takes the next one: items need not be of a size.
+
+    Args:
+        work: Called with an item, in a thread of its own; what it calls lets others go on, as compiled loops do.
+        items: Of any size.
+        most: Threads at most, for work that takes memory of its own.
+    """
+    threads = min(threads_here(), len(items), most or len(items))
+    if threads <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+        return list(pool.map(work, items))
+
+
+def given_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
+    """Gives each of some items to each of some takers, several at a time; of items no more than two are at hand here.
+
+    Nobody gets two items at once. Who is done goes on with the next item, whoever else still has to do with the one before: in what order
+    a taker gets them is left open.
+
+    Args:
+        give: Called with a taker and an item, in some thread; what it calls lets others go on.
+        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `ahead` does, is
+            closed at the end, whatever that is: an exception would keep it, until a collection of garbage waits for its thread anywhere.
+        takers: Of any number.
+    """
+    items = iter(coming)
+    with closing(items) if isinstance(items, Generator) else nullcontext():
+        _given_in_parallel(give, items, takers)
+
+
+def _given_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[Item], takers: Sequence[Taker]) -> None:
+    threads = min(threads_here(), len(takers))
+    if threads <= 1:
+        for item in coming:
+            for taker in takers:
+                give(taker, item)
+        return
+    turns = [Lock() for _ in takers]
+
+    def given(turn: Lock, taker: Taker, item: Item) -> None:
+        with turn:
+            give(taker, item)
+
+    before: list[Future[None]] = []
+    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+        for item in coming:
+            now = [pool.submit(given, turn, taker, item) for turn, taker in zip(turns, takers, strict=True)]
+            _wait_for(before)
+            before = now
+        _wait_for(before)
+
+
+def _wait_for(all_of: list[Future[None]]) -> None:
+    """Waits for what is to be done, and lets go of it: what has failed holds the exception that holds whoever waits."""
+    while all_of:
+        all_of.pop(0).result()
+
+
+def least_for_threads(items: int, rows: int, least: int) -> int:
+    """Returns how many of some items a part must have to be worth a thread.
+
+    Args:
+        items: How many there are; each is worked on as a whole.
+        rows: Rows of all of them.
+        least: Rows of a part for which a thread is worth its start.
+    """
+    return max(-(-least * items // max(rows, 1)), 1)
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Yields items, the next one of which is made meanwhile, in another thread; one at a time, and one waits."""
+    if threads_here() == 1:
+        yield from items
+        return
+    coming = iter(items)
+    with ThreadPoolExecutor(1, initializer=begin_with, initargs=(threads_here(),)) as pool:
+        following = pool.submit(lambda: list(islice(coming, 1)))
+        while item := following.result():
+            following = pool.submit(lambda: list(islice(coming, 1)))
+            yield item[0]

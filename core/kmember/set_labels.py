@@ -1,0 +1,204 @@
+"""What a set of records publishes, column by column, and its price; compiled by numba.
+
+A set label is kept by two places a column, the lowest and the highest of the records in an order in which every group of the column's
+hierarchy is a run: their lowest common ancestor, their range and their common prefix are those of these two. Beside them stand the
+different values, as bits, where sets are published or values counted. All of it grows with the set, and so does its price.
+
+A column whose labels name nulls beside values has two places. In the first the null is the highest and in the second the lowest, so that
+the lowest value is that of the first, the highest that of the second, and where the null was met the second is 0.
+
+Prices are whole numbers, so that sums are equal on every machine and in whatever order they are taken.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, column_price, whole
+
+MODULES = (
+    "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.exchange",
+    "kmember.class_dissolution", "kmember.blocks",
+)  # fmt: skip
+kernel = compiler(*MODULES)
+NEVER = 1 << 60
+
+
+class Records(NamedTuple):
+    """The records of a block.
+
+    Attributes:
+        places: Shape (n, columns), int32.
+        bits: Shape (n, columns), int32: the bit of each value among those of the block; -1 in columns whose values are not counted.
+        people: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        values: Shape (n, priced columns), int32: the number of each value among those of the block, through the columns that bear a price.
+        firsts: Shape (values,), int32: a record that has each value.
+        starts: Shape (columns + 1,), int32: where the values of each column start; none are of a column that bears no price.
+        bit_starts: Shape (columns + 1,), int32: where the bits of each column start; none are of a column whose values are not counted.
+        value_places: Shape (values,), int32: the place of each value, ascending in each column.
+        value_bits: Shape (values,), int32: the bit of each value, -1 in columns whose values are not counted.
+    """
+
+    places: Places
+    bits: Places
+    people: Places
+    values: Places
+    firsts: Places
+    starts: Places
+    bit_starts: Places
+    value_places: Places
+    value_bits: Places
+
+
+class SetLabels(NamedTuple):
+    """Some set labels.
+
+    Attributes:
+        low: Shape (m, columns), int32, the lowest place.
+        high: Shape (m, columns), int32, the highest.
+        values: Shape (m, words), uint64: the bits of the values.
+        counts: Shape (m, columns), int32: how many different ones.
+    """
+
+    low: Places
+    high: Places
+    values: NDArray[np.uint64]
+    counts: Places
+
+
+@kernel
+def room_of(size: int, columns: int, words: int) -> SetLabels:
+    """Makes room for set labels."""
+    return SetLabels(
+        np.zeros((size, columns), np.int32),
+        np.zeros((size, columns), np.int32),
+        np.zeros((size, words), np.uint64),
+        np.zeros((size, columns), np.int32),
+    )
+
+
+@kernel
+def words_for(records: Records) -> int:
+    """Returns how many words the bits of a block take."""
+    return (int(records.bit_starts[-1]) + 63) // 64
+
+
+@kernel
+def begin(set_labels: SetLabels, at: int, records: Records, row: int) -> None:
+    """Makes a set label that of one record."""
+    for word in range(set_labels.values.shape[1]):
+        set_labels.values[at, word] = 0
+    for column in range(records.places.shape[1]):
+        set_labels.low[at, column] = set_labels.high[at, column] = records.places[row, column]
+        bit = records.bits[row, column]
+        set_labels.counts[at, column] = 1
+        if bit >= 0:
+            set_labels.values[at, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+
+
+@kernel
+def take_into(set_labels: SetLabels, at: int, records: Records, row: int) -> None:
+    """Takes one record more into a set label."""
+    for column in range(records.places.shape[1]):
+        place, bit = records.places[row, column], records.bits[row, column]
+        set_labels.low[at, column] = min(set_labels.low[at, column], place)
+        set_labels.high[at, column] = max(set_labels.high[at, column], place)
+        if bit >= 0 and not set_labels.values[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
+            set_labels.values[at, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            set_labels.counts[at, column] += 1
+
+
+@kernel
+def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> None:
+    """Copies a set label."""
+    for column in range(source.low.shape[1]):
+        target.low[to, column] = source.low[at, column]
+        target.high[to, column] = source.high[at, column]
+        target.counts[to, column] = source.counts[at, column]
+    for word in range(source.values.shape[1]):
+        target.values[to, word] = source.values[at, word]
+
+
+@kernel
+def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
+    """Returns what a set label costs: a record of it, in all columns."""
+    lows, highs, counts, terms, numbers = set_labels.low, set_labels.high, set_labels.counts, prices.terms, prices.numbers
+    total = before = known = whole(0)
+    for column in range(lows.shape[1]):
+        low, high, count = whole(lows[at, column]), whole(highs[at, column]), whole(counts[at, column])
+        total += column_price(terms, numbers, column, low, high, count, before, known)
+        before, known = low, count
+    return int(total)
+
+
+@kernel
+def price_with(set_labels: SetLabels, at: int, records: Records, row: int, prices: Prices) -> int:
+    """Returns what a set label costs with one record more."""
+    lows, highs, words, counts, terms, numbers = (
+        set_labels.low,
+        set_labels.high,
+        set_labels.values,
+        set_labels.counts,
+        prices.terms,
+        prices.numbers,
+    )
+    places, bits = records.places, records.bits
+    total = before = known = whole(0)
+    for column in range(places.shape[1]):
+        place, bit, count = whole(places[row, column]), bits[row, column], whole(counts[at, column])
+        if bit >= 0 and not words[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
+            count += 1
+        low, high = min(whole(lows[at, column]), place), max(whole(highs[at, column]), place)
+        total += column_price(terms, numbers, column, low, high, count, before, known)
+        before, known = low, count
+    return int(total)
+
+
+@kernel
+def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices: Prices, scratch: Places) -> Records:
+    """Numbers the different values of a block.
+
+    Args:
+        places: Shape (n, columns), int32.
+        people: As `Records` has them.
+        counted: Shape (columns,): whose values are counted.
+        prices: Tells which columns bear a price.
+        scratch: As many entries as any column has places, 0 before and after.
+    """
+    rows, columns, terms = places.shape[0], places.shape[1], prices.terms
+    bits, values, found = np.full(places.shape, np.int32(-1)), np.zeros(places.shape, np.int32), np.zeros(rows, np.int32)
+    room = rows * columns
+    firsts, value_places, value_bits = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, np.int32(-1))
+    starts, bit_starts = np.zeros(columns + 1, np.int32), np.zeros(columns + 1, np.int32)
+    bit = value = priced = 0
+    for column in range(columns):
+        bears, different = terms[column, SIDE] != FIRST, whole(0)
+        for row in range(rows):
+            if scratch[places[row, column]] == 0:
+                scratch[places[row, column]] = row + 1
+                found[different] = places[row, column]
+                different += 1
+        ascending = np.sort(found[:different])
+        for at in range(different):
+            place = ascending[at]
+            if bears:
+                firsts[value + at], value_places[value + at] = scratch[place] - 1, place
+                value_bits[value + at] = bit + at if counted[column] else -1
+            scratch[place] = at + 1
+        for row in range(rows):
+            at = scratch[places[row, column]] - 1
+            values[row, priced] = value + at
+            if counted[column]:
+                bits[row, column] = bit + at
+        for place in ascending:
+            scratch[place] = 0
+        value += different * bears
+        bit += different * counted[column]
+        priced += bears
+        starts[column + 1], bit_starts[column + 1] = value, bit
+    values = np.ascontiguousarray(values[:, :priced])
+    return Records(places, bits, people, values, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])

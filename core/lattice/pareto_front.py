@@ -1,0 +1,96 @@
+"""The front of nodes: what each costs in loss, in suppressed records and in risk, and none that another beats in all three.
+
+For every share of records that might be suppressed the node of least GCP is searched exactly; whatever else these searches counted on their
+way stands beside it. So the best node of each share is an optimum, and what lies between is the best that was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.lattice.search import Search
+
+SHARES = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Of the records: how many may be suppressed."""
+MOST_COUNTED = 150
+"""Nodes whose classes are counted for their risk."""
+MOST_SHOWN = 24
+SURELY = 1e-12
+
+
+@dataclass(frozen=True)
+class ParetoNode:
+    """A node that no other one beats in all of loss, suppression and risk.
+
+    Attributes:
+        node: Level of each QID.
+        gcp: Mean penalty of all records, 1 for a suppressed one.
+        suppressed: Share of the records in classes that fail.
+        risk: Mean over the released of 1 / size of their class, what k counts: that of a prosecutor.
+        optimal: Whether no node that suppresses as little has a lower GCP.
+    """
+
+    node: Node
+    gcp: float
+    suppressed: float
+    risk: float
+    optimal: bool
+
+
+def front_of(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
+    """Returns the front, by GCP.
+
+    Args:
+        searches: Makes the search for the least GCP, given how many records may be suppressed.
+        records: How many there are.
+        qids: How many axes of the lattice are QIDs; those of sensitive columns come after them.
+    """
+    seen: dict[Node, tuple[float, int]] = {}
+    least: dict[int, float] = {}
+    search = None
+    for share in SHARES:
+        most = floor(share * records)
+        search = searches(most)
+        if found := search.run():
+            least[most] = float(search.values[found.node])
+        seen |= {node: (float(value), search.losses[node].suppressed) for node, value in search.values.items() if value < inf}
+    if search is None or not seen:
+        return []
+    within = {node: each for node, each in seen.items() if each[1] <= floor(SHARES[-1] * records)}
+    # Of nodes that cost the same a search tells one; another of them may be of less risk, and is as good.
+    best = {
+        node
+        for node, (value, suppressed) in within.items()
+        if any(suppressed <= most and value <= lowest * (1 + SURELY) for most, lowest in least.items())
+    }
+    counted = sorted(within, key=lambda node: (node not in best, within[node], node))[:MOST_COUNTED]
+    figures = [(within[node][0] / (records * qids), within[node][1] / records, search.risk(node)) for node in counted]
+    kept = np.flatnonzero(_unbeaten(np.array(figures)))
+    nodes = [ParetoNode(counted[place][:qids], *figures[place], counted[place] in best) for place in kept.tolist()]
+    return _thinned(sorted(nodes, key=lambda one: (one.gcp, one.suppressed, one.node)))
+
+
+def _unbeaten(figures: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tells which rows no other row beats: nowhere higher, and lower somewhere; of equal rows the first stays."""
+    kept = np.ones(len(figures), np.bool_)
+    for row, mine in enumerate(figures):
+        nowhere_higher = (figures <= mine + SURELY).all(axis=1)
+        lower = (figures < mine - SURELY).any(axis=1)
+        equal = ~lower & nowhere_higher
+        kept[row] = not (nowhere_higher & lower).any() and not equal[:row].any()
+    return kept
+
+
+def _thinned(nodes: Sequence[ParetoNode]) -> list[ParetoNode]:
+    """Returns the optima and, of the others, as many as can be shown, evenly spread."""
+    others = [one for one in nodes if not one.optimal]
+    room = max(MOST_SHOWN - (len(nodes) - len(others)), 0)
+    places = set(np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(int).tolist()) if others else set()
+    shown = {one.node for place, one in enumerate(others) if place in places}
+    return [one for one in nodes if one.optimal or one.node in shown]

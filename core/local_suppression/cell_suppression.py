@@ -1,0 +1,232 @@
+"""Local suppression: the fewest cells of suppressed records are starred that bring them into safe classes.
+
+At the chosen node some combinations fail the privacy model. Instead of dropping their records, some of their QIDs are replaced by ``*``:
+combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Those that are safe as they
+are stay as they are.
+
+**What is done.** Sets of QIDs are taken by size, 0, 1, 2 …; a set of s QIDs puts every combination that is in no class yet into one pool.
+Of all safe pools of one size s those become classes that outrank every safe pool with which they share a combination; that is repeated with
+what is left until no pool of the size is safe, and then s grows by one. The larger pool ranks higher; among equals the one whose stars take
+less away (the penalty that its stars would add over all suppressed records), then the one that leaves more important QIDs alone. A greedy
+choice of one pool at a time would take the same ones, and it depends on nothing but the combinations and their counts.
+
+**What is promised.** The records that are published with more than s stars, or not at all, have no safe pool of s QIDs among themselves.
+Which pools to take so that the stars are fewest is a packing problem, and greedy is not always best. But no choice can publish a record
+with fewer stars than the smallest s at which its pool among *all* suppressed records is safe, as far as what is safe stays safe when it
+grows (`core.privacy.promise`). The sum of these is a bound, and the outcome is told beside it.
+
+Up to nine QIDs all sets are tried. Of more, at each size the ``MOST_SETS / QIDs`` that put together most (Σ of squared pools), out of those
+that add one QID to a set kept at the size before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import WORD
+from core.columns.kernels import number_distinct
+from core.local_suppression.combinations import Integers, RareCombinations
+from core.local_suppression.greedy import take_largest
+from core.privacy.promise import Promise
+
+MOST_SETS = 512
+MOST_NUMBERS = 1 << 24
+"""Numbers of pools that are held at a time: sets of QIDs times combinations."""
+
+Set = tuple[int, ...]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSuppression:
+    """Which QIDs of which combinations are starred.
+
+    Attributes:
+        starred: Shape (combinations, QIDs).
+        published: Shape (combinations,): which are published at all.
+        least: Stars that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
+    """
+
+    starred: Bools
+    published: Bools
+    least: int | None
+
+    def cost(self, of: RareCombinations) -> float:
+        """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
+        withheld = self.starred | ~self.published[:, None]
+        return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
+
+
+def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
+    """Chooses what to star.
+
+    Args:
+        failing: The combinations that fail.
+        promise: What a class must satisfy.
+    """
+    # A star where all are alike brings nobody together and costs as much as any other.
+    varied = [qid for qid in range(failing.codes.shape[1]) if len(np.unique(failing.codes[:, qid])) > 1]
+    order = _Order(varied, failing)
+    starred, open_ = np.zeros(failing.codes.shape, np.bool_), np.arange(len(failing.counts))
+    for size in range(len(varied) + 1):
+        if not len(open_):
+            break
+        left = failing.take(open_)
+        sets = order.sets(size, left)
+        chosen = _choose(left, sets, promise)
+        for number, one in enumerate(sets):
+            starred[np.ix_(open_[chosen == number], one)] = True
+        open_ = open_[chosen < 0]
+    published = np.ones(len(failing.counts), np.bool_)
+    published[open_] = False
+    least = _least(failing, varied, promise, ~published) if 1 << len(varied) <= MOST_SETS else None
+    return CellSuppression(starred, published, least)
+
+
+class _Order:
+    """Sets of QIDs by size, and in the order in which ties among pools are broken."""
+
+    def __init__(self, varied: Sequence[int], failing: RareCombinations) -> None:
+        self._varied = varied
+        self._cost = failing.counts @ failing.gains
+        self._kept: list[Set] = [()]
+
+    def sets(self, size: int, left: RareCombinations) -> list[Set]:
+        """Returns the sets of a size that are tried on what is left; sizes must be asked for one after another."""
+        if not size or 1 << len(self._varied) <= MOST_SETS:
+            return self._ranked(combinations(self._varied, size))
+        wider = {tuple(sorted((*one, qid))) for one in self._kept for qid in self._varied if qid not in one}
+        ranked = self._ranked(wider)
+        together = [-_squares(left, one) for one in ranked]
+        best = sorted(range(len(ranked)), key=lambda place: (together[place], place))[: MOST_SETS // len(self._varied)]
+        self._kept = [ranked[place] for place in sorted(best)]
+        return self._kept
+
+    def _ranked(self, sets: Iterator[Set] | set[Set]) -> list[Set]:
+        # The last QIDs are the least important.
+        return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
+
+
+def _squares(left: RareCombinations, one: Set) -> int:
+    pools, size = pools_of(left.codes, one)
+    counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
+    return int(np.dot(counts, counts))
+
+
+def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
+    """Numbers the pools that a set of QIDs makes.
+
+    Returns:
+        The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
+    """
+    key, span = np.zeros(len(codes), np.int64), 1
+    # Never more than half full, so that probing is short and comes to an end.
+    places = np.full(1 << (2 * len(codes)).bit_length(), -1, np.int64)
+    for qid in range(codes.shape[1]):
+        if qid in starred:
+            continue
+        size = int(codes[:, qid].max(initial=0)) + 1
+        # No more pools than combinations: numbered anew, there is room for the QIDs that are left.
+        if span * size > WORD:
+            span = number_distinct(key, places)
+            places.fill(-1)
+        key = key * size + codes[:, qid]
+        span *= size
+    return key, number_distinct(key, places)
+
+
+def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
+    """Returns the number of the set that stars each combination, -1 for none, shape (combinations,)."""
+    chosen, open_ = np.full(len(left.counts), -1), np.arange(len(left.counts))
+    batch = max(MOST_NUMBERS // max(len(left.counts), 1), 1)
+    found = True
+    while found and len(open_):
+        found = False
+        for first in range(0, len(sets), batch):
+            now = left.take(open_)
+            picked = _pick(now, sets[first : first + batch], promise)
+            chosen[open_] = np.where(picked < 0, -1, picked + first)
+            found = found or bool((picked >= 0).any())
+            open_ = open_[picked < 0]
+        found = found and len(sets) > batch
+    return chosen
+
+
+def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
+    """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
+    if not promise.models and left.members is None:
+        return _pick_by_records(left, sets, promise.k)
+    numbered = [pools_of(left.codes, one) for one in sets]
+    chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
+    pools = [pools for pools, _ in numbered]
+    while len(open_):
+        ranks = _ranks(now, pools, [size for _, size in numbered], promise)
+        best = np.full(len(open_), len(open_) * len(sets) + 1)
+        for rank, mine in zip(ranks, pools, strict=True):
+            np.minimum(best, rank[mine], out=best)
+        taken = np.full(len(open_), -1)
+        for number, (rank, mine) in enumerate(zip(ranks, pools, strict=True)):
+            # A pool is taken if all of its combinations rank it highest.
+            other = np.zeros(len(rank), np.bool_)
+            other[mine[best != rank[mine]]] = True
+            safe = rank < UNSAFE
+            taken[(safe & ~other)[mine]] = number
+        if (taken < 0).all():
+            break
+        chosen[open_] = taken
+        rest = np.flatnonzero(taken < 0)
+        open_, now, pools = open_[rest], now.take(rest), [mine[rest] for mine in pools]
+    return chosen
+
+
+def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Integers:
+    """As ``_pick``, where a pool is safe as soon as it has k records."""
+    pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
+    for number, one in enumerate(sets):
+        pools[number], size = pools_of(left.codes, one)
+        sizes.append(size)
+    # An empty pool is none, whatever k is.
+    return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
+
+
+UNSAFE = np.iinfo(np.int64).max
+
+
+def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
+    """Returns the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
+    ranks, safe, records = [], [], []
+    for mine, size in zip(pools, sizes, strict=True):
+        pooled = now.classes.grouped(mine, size)
+        kept = np.flatnonzero((pooled.records > 0) & ~pooled.failing(promise))
+        ranks.append(np.full(size, UNSAFE))
+        safe.append(kept)
+        records.append(pooled.records[kept])
+    # A stable sort leaves equal sizes in the order of the sets and of their pools.
+    order = np.argsort(-np.concatenate(records), kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    starts = np.cumsum([0, *map(len, safe)])
+    for number, kept in enumerate(safe):
+        ranks[number][kept] = place[starts[number] : starts[number + 1]]
+    return ranks
+
+
+def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
+    """Returns a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
+    model never breaks when a class grows.
+    """
+    weaker, fewest, open_ = promise.relaxed, np.full(len(failing.counts), len(varied)), np.ones(len(failing.counts), np.bool_)
+    for size in range(len(varied)):
+        for one in combinations(varied, size):
+            if not open_.any():
+                break
+            pools, number = pools_of(failing.codes, one)
+            safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
+            fewest[safe] = size
+        open_ &= fewest > size
+    return int(np.dot(fewest[~lost], failing.counts[~lost]))

@@ -1,0 +1,163 @@
+"""What becomes of the records that the node of all suppresses: rounds, then stars, a mask, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, single_word
+from core.columns.domains import Domain
+from core.histograms.histogram import Histogram
+from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
+from core.local_suppression.combinations import Integers, RareCombinations
+from core.local_suppression.local_transformation import Leveller
+from core.local_suppression.masks import Lenders, give_back
+from core.local_suppression.recoding import Part
+from core.local_suppression.residual import Level, Residual
+from core.local_suppression.unions import unsafe
+from core.losses.losses import group_penalties
+from core.privacy.promise import Promise
+from core.recoding.recoding import Treatment
+from schemas.job.suppression import SUPPRESSIONS
+
+
+@dataclass(frozen=True, eq=False)
+class Treated:
+    """What is published of all records, and what is not.
+
+    Attributes:
+        parts: The node of all, one for each round, and what is starred or masked of the rest.
+        unpublished: Shape (cells,), records of the cells that are in no part.
+        least: How many stars the last part cannot do without; None if that is not known.
+        uneven: Records of classes that are large enough and fail, which are left out with all they hold. Other records that are dropped or
+            masked lack k at the node of all.
+        dropped: By node, the cells of such classes, whose records later parts must not take up.
+    """
+
+    parts: list[Part]
+    unpublished: NDArray[np.int64]
+    least: int | None
+    uneven: int = 0
+    dropped: tuple[Histogram, ...] = ()
+
+
+def treat(levels: Sequence[Level], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+    """Treats what is left after all rounds.
+
+    Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
+
+    Args:
+        levels: The node of all, and that of each round.
+        left: What is too rare at the last of them.
+        treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
+        leveller: Looks at nodes.
+        domains: One per QID.
+    """
+    parts = [Part.of(level, ~level.failing) for level in levels]
+    rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
+    over = np.flatnonzero(~stars.published)
+    if SUPPRESSIONS[treatment].masks and len(over):
+        # With l or t no class is given back: which ones there are follows from sensitive values.
+        lends = not leveller.promise.models
+        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
+        lenders += [_lenders(cells, stars.published, stars.starred)] if lends else []
+        given = masked_with(cells.take(over), lenders, leveller.promise.of_size)
+        if given is not None:
+            parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
+    enough = stars.published
+    broken = enough & _broken(cells, stars, leveller)
+    if broken.any():
+        stars = replace(stars, published=stars.published & ~broken, least=None)
+    dropped = tuple(level.dropped for level in levels)
+    records = np.concatenate([one.counts for one in dropped])
+    treated = _with_rest(parts, rest, stars, records, leveller)
+    # Pools break the promise by themselves, or together with other classes that publish the same.
+    pooled = sum(part.cells.records for part in treated.parts[len(parts) :])
+    return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
+
+
+def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller) -> Bools:
+    """Returns the published combinations in pools that break the promise, shape (combinations,)."""
+    broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
+    # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
+    if len(rows) and leveller.promise.models:
+        mine = cells.take(rows)
+        pools = _classes(mine.codes, stars.starred[rows])
+        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]
+    return broken
+
+
+def _masked(parts: Sequence[Part], given: Sequence[Bools]) -> list[Part]:
+    later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
+    return [*parts[:1], *later, *parts[1 + len(later) :]]
+
+
+def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) -> CellSuppression:
+    starred = stars.starred.copy()
+    starred[np.flatnonzero(stars.published)[: len(given)][given]] = True
+    starred[over] = True
+    return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
+
+
+def _with_rest(parts: Sequence[Part], rest: Level, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
+    """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
+    published, least = stars.published.copy(), stars.least
+    while published.any():
+        last = Part.of(rest, published, stars.starred)
+        failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
+        if not failing.any():
+            return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
+        published[np.flatnonzero(published)[failing]], least = False, None
+    return Treated(list(parts), np.append(dropped, rest.cells.counts), least)
+
+
+def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
+    """Returns what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
+    whole = left.classes.union(np.ones(len(left.counts), np.bool_))
+    if not promise.too_few(whole.units)[0]:
+        return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
+    return give_back(left, lenders, promise)
+
+
+def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
+    """Returns the cells of a node with what a star takes from each."""
+    codes = level.cells.codes
+    penalties = [
+        group_penalties(hierarchy, domain, one)[codes[:, qid]]
+        for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
+    ]
+    return RareCombinations.of(level, 1 - np.stack(penalties, axis=1))
+
+
+def _starred(
+    levels: Sequence[Level], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
+) -> tuple[Level, RareCombinations, CellSuppression]:
+    """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
+    tried = []
+    for level in levels if stars else levels[-1:]:
+        rest = leveller.at(left, level.node)
+        cells = combinations_of(rest, leveller, domains)
+        nothing = CellSuppression(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
+        tried.append((rest, cells, fewest_suppressed_cells(cells, leveller.promise.of_size) if stars else nothing))
+    # min takes the first of equals, which is the node of all before any round.
+    return min(tried, key=lambda one: one[2].cost(one[1]))
+
+
+def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+    rows = np.flatnonzero(published)
+    mine = cells.take(rows)
+    if starred is None:
+        return Lenders(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
+    return Lenders(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
+
+
+def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:
+    """Numbers what combinations publish, a star being a group of its own."""
+    if not len(codes):
+        return np.empty(0, np.int64)
+    packing = Packing(tuple(int(size) + 2 for size in codes.max(axis=0)))
+    groups = np.where(starred, np.array(packing.sizes) - 1, codes)
+    return np.unique(single_word(packing.pack(tuple(groups.T))), return_inverse=True)[1].astype(np.int64)

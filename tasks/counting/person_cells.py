@@ -1,0 +1,227 @@
+"""The visits of persons to the cells of a root, from the pairs of all chunks.
+
+They are made share after share of the persons, so that memory does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.histograms import projections
+from core.histograms.cells import places_in
+from core.histograms.histogram import Histogram
+from core.persons.pairs import Pairs, merge_pairs
+from core.units.persons import CellPersons, share_of
+from tasks.counting.chunk_cells import bundled_cells, whole_cells
+from tasks.counting.chunk_people import read_pairs
+from tasks.counting.coding import Coding
+from tasks.counting.histograms import fingerprints
+from tasks.store.keys import Key, StepCode
+from tasks.store.store import Artifact, Store
+
+STEP = StepCode("person_cells", __name__)
+BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4
+PART = 4
+"""One part in so many of the memory is for persons."""
+
+
+Numbers = Callable[[], NDArray[np.int32]]
+"""What returns numbers, from memory or from the store."""
+
+
+class PersonsOfCells(NamedTuple):
+    """The persons of the cells of a root, how many there are of them in all, and how many records the one has who has most."""
+
+    of_cells: CellPersons
+    number: int
+    most_records: int
+
+
+@dataclass(frozen=True, eq=False)
+class PersonsOfSource:
+    """Whose the records of a source are: what the visits to any root are made of.
+
+    Attributes:
+        coding: Of the run.
+        cells: The histograms of the chunks.
+        pairs: Their pairs, in the same order.
+        store: Has them, and gets what does not fit into memory.
+        memory: Bytes of the job.
+        made: The visits to the root that was asked for last.
+    """
+
+    coding: Coding
+    cells: Sequence[Artifact]
+    pairs: Sequence[Artifact]
+    store: Store
+    memory: int
+    made: dict[Node, PersonsOfCells] = field(default_factory=dict)
+
+    def key(self, places: Places, *parts: object) -> Key:
+        """Returns the key of what is made of them for some cells."""
+        return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Cells that the cells of all chunks fall into.
+
+    Attributes:
+        cells: How many there are.
+        of: Yields where the cells of each chunk fall, shape (cells of the chunk,), int32, given their histograms at the finest node.
+        named: What tells them from others: anything that JSON can say.
+    """
+
+    cells: int
+    of: Callable[[Sequence[Artifact]], Iterable[NDArray[np.int32]]]
+    named: object
+
+
+def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
+    """Returns the visits to the cells of a root; those to the last one are remembered.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
+    if root.node not in known.made:
+        # Those to the last root make room first.
+        known.made.clear()
+        known.made[root.node] = persons_among(known, _cells_of(known, root))
+    return known.made[root.node]
+
+
+def _cells_of(known: PersonsOfSource, root: Histogram) -> Places:
+    coding = known.coding
+
+    def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
+        if len(root.words) > 1:
+            for part in parts:
+                codes = coding.packing.unpack(whole_cells(coding, part, known.store)[0])
+                yield places_in(root, coding.finest, codes, coding.axes).astype(np.int32)
+            return
+        among = projections.Places(coding.finest, root, coding.axes)
+        for bundles, codes, _ in bundled_cells(coding, parts, known.store):
+            yield among.of(bundles, codes)
+
+    return Places(root.cells, places, root.node)
+
+
+def persons_among(known: PersonsOfSource, wanted: Places) -> PersonsOfCells:
+    """Returns the visits to some cells.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
+    shares, holds = shares_of(known.pairs, known.memory)
+    places = list(_places(known, wanted, kept=shares > 1))
+
+    def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
+        return held(person_cells) if holds else laid_aside(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+
+    return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
+
+
+def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
+    """Returns into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
+    room, size = memory // PART, sum(part.rows for part in pairs)
+    return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
+
+
+def shared_persons(
+    pairs: Sequence[Artifact],
+    places: Sequence[Numbers] | None,
+    cells: int,
+    shares: int,
+    store: Store,
+    keep: Callable[[int, NDArray[np.int32]], Numbers],
+) -> PersonsOfCells:
+    """Makes visits share after share of the persons.
+
+    Args:
+        pairs: Of all chunks.
+        places: What returns the cell that each cell of a chunk falls into, in the same order; None where chunks have their cells in common.
+        cells: How many cells there are.
+        shares: How many shares.
+        store: Has the pairs.
+        keep: Keeps the visits of a share, by its number, and returns what returns them.
+    """
+    per_cell, person_cells, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
+    for number in range(shares):
+        made = share_of(_pairs_of(pairs, places, store, number, shares), cells)
+        per_cell += made.per_cell
+        persons, most = persons + made.size, max(most, made.most_records)
+        person_cells.append(keep(number, made.person_cells))
+    return PersonsOfCells(CellPersons(per_cell, _Shares(person_cells)), persons, most)
+
+
+def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
+    shares, _ = shares_of(known.pairs, known.memory)
+    places = list(_places(known, _cells_of(known, root), kept=shares > 1))
+
+    def read(number: int) -> Pairs:
+        return merge_pairs(_pairs_of(known.pairs, places, known.store, number, shares))
+
+    if shares > 1:
+        return [partial(read, number) for number in range(shares)]
+    made = read(0)
+    return [lambda: made]
+
+
+def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
+    """Returns the pairs of all chunks with the cells of a root; all of them are held.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
+    return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
+
+
+def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store: Store, number: int, shares: int) -> list[Pairs]:
+    found = [read_pairs(part, store, number, shares) for part in pairs]
+    return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
+
+
+def _places(known: PersonsOfSource, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
+    """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
+    for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
+        yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)
+
+
+class _Shares:
+    """Shares of visits, each fetched when its turn comes."""
+
+    def __init__(self, shares: Sequence[Numbers]) -> None:
+        self._shares = shares
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        return (share() for share in self._shares)
+
+
+def held(numbers: NDArray[np.int32]) -> Numbers:
+    """Returns what returns numbers that stay in memory."""
+    return lambda: numbers
+
+
+def laid_aside(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
+    """Keeps numbers as an artefact; returns what reads them."""
+    artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
+    return lambda: np.load(store.path(artifact))
+
+
+def _write(path: Path, numbers: NDArray[np.int32]) -> int:
+    with path.open("wb") as file:
+        np.save(file, numbers)
+    return len(numbers)

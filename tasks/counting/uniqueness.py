@@ -1,0 +1,213 @@
+"""How unique the records of a source are, and which quasi-identifiers make them so: from the counts of phase 2, out of core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+from pydantic import BaseModel, ConfigDict
+
+from core.histograms.cells import packing_of
+from core.privacy.risk import Figures
+from schemas.job.job import Job
+from tasks.counting.chunk_cells import whole_files
+from tasks.counting.coding import Coding, DomainTable
+from tasks.counting.person_cell_files import person_cell_files
+from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
+from tasks.store.database import connect, literal
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+MOST_CELLS = 20_000_000
+"""Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
+
+
+class Exposed(BaseModel):
+    """Records that are alone with their combination, and those that share it with fewer than k; or persons who have such a record.
+
+    Attributes:
+        unique: Those alone.
+        below_k: Those in classes of fewer than k.
+        records: Where persons are named, the records in these classes; None where ``below_k`` are records.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    unique: int
+    below_k: int
+    records: int | None = None
+
+
+class CountedPersons(BaseModel):
+    """How many persons have a record, and how many records the one has who has most."""
+
+    model_config = ConfigDict(frozen=True)
+
+    persons: int
+    most_records: int
+
+
+class Contributors(BaseModel):
+    """What makes records stand out.
+
+    Attributes:
+        whole: Records that stand out by all quasi-identifiers.
+        without: By quasi-identifier, those that still do without it; empty where that was not counted.
+        persons: Of the source; None where no person is named.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    whole: Exposed
+    without: dict[str, Exposed]
+    persons: CountedPersons | None = None
+
+
+def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
+    """Counts who stands out, by all quasi-identifiers and without each of them.
+
+    Args:
+        table: Of the run.
+        cells: Histograms and pairs of person and cell.
+        sizes: Class sizes of the source, of the same files.
+
+    Returns:
+        The counts, and the risk of the source as it is.
+
+    Raises:
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
+    found, pairs = read_sizes(sizes, table.store), cells.pairs
+    # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
+    few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
+    counted = _counted(table, Standing(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
+    contributors = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
+    return contributors, found.risk() or {}
+
+
+def _whole(found: Sizes, job: Job) -> Exposed:
+    numbers = list(zip(found.sizes, found.classes, strict=True))
+    return Exposed(
+        unique=sum(classes for size, classes in numbers if size == 1),
+        below_k=sum(size * classes for size, classes in numbers if size < job.privacy.k),
+    )
+
+
+class Standing(NamedTuple):
+    """Of what is counted who stands out, and whether without each quasi-identifier too."""
+
+    cells: CellFiles
+    each: bool
+
+
+def _count(given: DomainTable, standing: Standing, path: Path) -> int:
+    coding, (files, pairs), k = given.coding, standing.cells, given.job.privacy.k
+    qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
+    with connect(given.job, given.spill) as connection:
+        folder = given.spill / "contributors"
+        read = person_cell_files(coding, files, pairs, given.store, folder) if pairs else whole_files(coding, files, given.store, folder)
+        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
+        asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
+        found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
+        whole, persons = Exposed(unique=0, below_k=0), None
+        if pairs:
+            words = [f"word_{number}" for number in range(len(qid_words(coding)))]
+            whole = _exposed(connection, statement(words, k))
+            [(count, most)] = connection.execute(PERSONS_SQL).fetchall()
+            persons = CountedPersons(persons=count, most_records=most)
+    # Only what is dear is kept; the whole of records follows from the class sizes.
+    path.write_text(Contributors(whole=whole, without=found, persons=persons).model_dump_json())
+    return len(found)
+
+
+DRIVERS = FileStep(
+    "contributors",
+    make=_count,
+    reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.each],
+    settings=lambda given: given.job.privacy.k,
+    suffix=".json",
+)
+"""Who stands out, and by which quasi-identifiers."""
+
+
+def _counted(given: DomainTable, standing: Standing) -> Contributors:
+    return Contributors.model_validate_json(given.store.path(DRIVERS.made(given, standing)).read_bytes())
+
+
+def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:
+    [(unique, below, *records)] = connection.execute(statement).fetchall()
+    return Exposed(unique=unique, below_k=below, records=records[0] if records else None)
+
+
+PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT sum(records) AS records FROM cells GROUP BY person)"
+"""Counts the persons of the table ``cells``, and the records of the one who has most."""
+
+
+def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
+    """Returns the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
+
+    Args:
+        files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
+        words: What tells combinations apart.
+        person: Whether a combination has a row for each of its persons.
+    """
+    whose = ["person"] if person else []
+    named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
+    groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
+    source = f"read_parquet([{', '.join(files)}])"
+    return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {source} GROUP BY {groups}"
+
+
+def exposed_sql(keys: Sequence[str], k: int) -> str:
+    """Returns the statement that counts records in classes of one and of fewer than k, where ``keys`` tell classes apart."""
+    classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+    return f"""
+        SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
+    """
+
+
+def person_exposed_sql(keys: Sequence[str], k: int) -> str:
+    """Returns the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
+
+    It is right because a class has a row for each of its persons once ``keys`` and person are grouped by.
+
+    Args:
+        keys: What tells classes apart.
+        k: What a class must reach.
+    """
+    named = [f"{key} AS key_{number}" for number, key in enumerate(keys)]
+    classes = f"PARTITION BY {', '.join(f'key_{number}' for number in range(len(keys)))}" if keys else ""
+    mine = f"SELECT {', '.join([*named, 'person'])}, sum(records)::BIGINT AS records FROM cells GROUP BY ALL"
+    return f"""
+        SELECT count(DISTINCT person) FILTER (persons = 1), count(DISTINCT person) FILTER (persons < {k:d}),
+            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT
+        FROM (SELECT person, records, count(*) OVER ({classes}) AS persons FROM ({mine}))
+    """
+
+
+def keys_without(coding: Coding, position: int) -> list[str]:
+    """Returns what tells combinations apart without one QID: its digit is taken out of the mixed-radix number that it is part of.
+
+    Args:
+        coding: Gives the packing.
+        position: Of the QID, in job order.
+    """
+    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
+    keys = []
+    for number, positions in enumerate([place for place in word if place < qids] for word in packing.words):
+        if not positions:
+            continue
+        if position not in positions:
+            keys.append(f"word_{number}")
+            continue
+        # Digits of sensitive columns are gone from the word, so that its last QID counts ones.
+        weight = packing.weights[position] // packing.weights[positions[-1]]
+        if position != positions[0]:
+            keys.append(f"word_{number} // {weight * packing.sizes[position]}")
+        if position != positions[-1]:
+            keys.append(f"word_{number} % {weight}")
+    return keys

@@ -1,0 +1,200 @@
+"""Where calls lie until a worker takes them: in the run's folder, or beside the artefacts in a bucket; and what they call the work."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors.runners import RunnerError, WithdrawnError
+from tasks.store.bucket import Bucket
+from tasks.store.bucket_store import BELOW, CALLS, BucketStore
+from tasks.store.bucket_work import BucketWork, scratch_folder
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Store
+from tasks.store.work_folder import FolderWork
+
+
+@dataclass(frozen=True)
+class FolderQueue:
+    """Calls of a phase as files of a folder that all workers have under the same path.
+
+    Attributes:
+        folder: In the run's folder.
+    """
+
+    folder: Path
+
+    def put(self, name: str, content: bytes) -> None:
+        """Lays a call there, for its owner alone.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        write_whole(self.folder / name, lambda part: part.write_bytes(content))
+
+    def take(self, name: str) -> bytes:
+        """Returns a call.
+
+        Raises:
+            WithdrawnError: it was withdrawn.
+            RunnerError: this machine does not have the folder.
+        """
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            # A folder without the file means that it was withdrawn; no folder, that this machine does not have it.
+            raise (WithdrawnError() if self.folder.is_dir() else RunnerError.not_shared(str(self.folder))) from None
+        except OSError:
+            raise RunnerError.not_shared(str(self.folder)) from None
+
+    def remove(self, name: str) -> None:
+        """Takes a call away, if it is there."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def name(self, path: Path) -> list[str]:
+        """Returns what a path is called: it is the same everywhere."""
+        return ["everywhere", str(path)]
+
+    def path(self, name: list[str]) -> Path:
+        """Returns the path of a name."""
+        return Path(name[1])
+
+    def store_name(self, store: Store) -> str:
+        """Returns what a store is called: its folder."""
+        return str(store.folder)
+
+    def store(self, name: str) -> Store:
+        """Returns the store of a name."""
+        return Store(Path(name))
+
+
+@dataclass(frozen=True)
+class BucketQueue:
+    """Calls of a run as objects; what is at hand of the work on one machine is named by its place in there.
+
+    Attributes:
+        bucket: That holds the work.
+        folder: Where it is at hand on the machine of the flow; another on that of each worker.
+    """
+
+    bucket: Bucket
+    folder: Path
+
+    def put(self, name: str, content: bytes) -> None:
+        """Lays a call there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        self.bucket.write(f"{CALLS}/{name}", content)
+
+    def take(self, name: str) -> bytes:
+        """Returns a call.
+
+        Raises:
+            WithdrawnError: it was withdrawn.
+            ObjectStoreError: the store cannot be read.
+        """
+        content = self.bucket.read(f"{CALLS}/{name}")
+        if content is None:
+            raise WithdrawnError
+        return content
+
+    def remove(self, name: str) -> None:
+        """Takes a call away, if it is there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        self.bucket.remove([f"{CALLS}/{name}"])
+
+    def name(self, path: Path) -> list[str]:
+        """Returns what a path is called: one of the work by its place in it, any other is the same everywhere."""
+        within = path.is_relative_to(self.folder)
+        return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
+
+    def path(self, name: list[str]) -> Path:
+        """Returns the path here of a name; of an artefact after it was fetched.
+
+        Raises:
+            StorageError: it is gone or altered, or there is no room for it.
+        """
+        kind, path = name
+        if kind == "everywhere":
+            return Path(path)
+        store, folder = _at_hand(self)
+        return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
+
+    def store_name(self, store: Store) -> str:
+        """Returns what the store is called: there is one."""
+        return self.bucket.address
+
+    def store(self, name: str) -> Store:
+        """Returns the store of this machine.
+
+        Raises:
+            StorageError: there is no room for what it fetches.
+        """
+        return _at_hand(self)[0]
+
+
+CallQueue = FolderQueue | BucketQueue
+
+
+def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
+    """Returns where the calls of a phase lie.
+
+    Raises:
+        StorageError: a folder cannot be made.
+    """
+    if isinstance(work, BucketWork):
+        return BucketQueue(work.store.bucket, work.folder)
+    return FolderQueue(private_folder(spill / "calls" / phase))
+
+
+class _AtHand(NamedTuple):
+    """What this process, a worker, has of the work of a run; the folder goes with the run or with the process."""
+
+    store: BucketStore
+    folder: Path
+    left: ExitStack
+
+
+_TURN = threading.Lock()
+_HERE: dict[BucketQueue, _AtHand] = {}
+"""By run: workers of a cluster may work for several at a time."""
+
+
+def _at_hand(queue: BucketQueue) -> tuple[BucketStore, Path]:
+    with _TURN:
+        if queue not in _HERE:
+            # One run at a time holds the lease of a bucket: what an earlier one left here, because its head died, is nobody's.
+            _forget([other for other in _HERE if other.bucket == queue.bucket])
+            left = ExitStack()
+            folder = left.enter_context(scratch_folder())
+            _HERE[queue] = _AtHand(BucketStore(folder / BELOW, queue.bucket), folder, left)
+        return _HERE[queue][:2]
+
+
+def let_go(queue: BucketQueue | None = None) -> None:
+    """Removes what this process, a worker, has of a run's work.
+
+    Args:
+        queue: Where the calls of the run lie; of all runs if it is left out.
+    """
+    with _TURN:
+        _forget([queue] if queue else list(_HERE))
+
+
+def _forget(queues: Sequence[BucketQueue]) -> None:
+    for queue in queues:
+        if here := _HERE.pop(queue, None):
+            here.left.close()
+
+
+atexit.register(let_go)

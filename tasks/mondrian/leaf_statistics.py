@@ -1,0 +1,170 @@
+"""How many records, sensitive values and persons the leaves of a tree of cuts hold, and whether that keeps what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.mondrian.fragments import Group, Tree, merge_thin
+from core.persons.digests import NOBODY, Digests
+from core.privacy.models import Spread
+from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
+from core.units.unit import Records, Unit
+from schemas.errors.methods import FragmentsError
+from schemas.job.job import Job
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import fingerprints
+from tasks.counting.person_cells import Numbers, PersonsOfCells, held, laid_aside, shared_persons, shares_of
+from tasks.lattice.promises import check_enough, promise_of
+from tasks.store.keys import StepCode
+from tasks.store.store import Artifact, Store
+from tasks.store.tables import read_table
+
+PEOPLE, MERGED = StepCode("people of leaves", __name__), StepCode("merged leaves", __name__)
+
+
+class Merged(BaseModel):
+    """Which leaves make a fragment.
+
+    Attributes:
+        groups: The leaves of each.
+        people: Persons of the source, and records of the one who has most; None where no person is named.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    groups: list[Group]
+    people: tuple[int, int] | None
+
+
+def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
+    """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
+
+    Where persons are named, values are those of somebody: what nobody has is nothing that a class could be promised by.
+    """
+    rows = []
+    somebody = slice(None) if digests is None else digests != NOBODY
+    for column in range(-1, len(sensitive)):
+        mine = leaves if column < 0 else leaves[somebody]
+        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[column][somebody].astype(np.int64)
+        size = int(codes.max(initial=0)) + 1
+        counts = np.bincount(mine * size + codes)
+        there = np.flatnonzero(counts)
+        rows.append((np.full(len(there), column), there // size, there % size, counts[there]))
+    columns, leaf, code, count = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
+
+
+@dataclass(frozen=True, eq=False)
+class LeafStatistics:
+    """How many records and sensitive values each leaf holds.
+
+    Attributes:
+        records: Shape (leaves,).
+        values: Shape (leaves, values) per sensitive column.
+    """
+
+    records: NDArray[np.int64]
+    values: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
+        """Adds up the censuses of all chunks."""
+        table = pa.concat_tables(tables)
+        column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
+        made = []
+        for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
+            mine = column == position
+            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
+            made.append(sums.astype(np.int64).reshape(leaves, size))
+        return cls(made[0][:, 0], tuple(made[1:]))
+
+    def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together have k units; arguments as for ``keeps``."""
+        units = self._units_of(unit)
+        return lambda leaves: not promise.too_few(units(leaves))[0]
+
+    def _units_of(self, unit: Unit) -> Callable[[Group], NDArray[np.int64]]:
+        """Returns what returns the units of some leaves together, shape (1,)."""
+        alone = unit.per_class(np.arange(len(self.records)))
+
+        def units(leaves: Group) -> NDArray[np.int64]:
+            if len(leaves) == 1:
+                return alone[list(leaves)]
+            owners = np.full(len(self.records), -1)
+            owners[list(leaves)] = 0
+            return unit.count(owners, 1)
+
+        return units
+
+    def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together keep what is promised, as far as it holds for unions where persons count.
+
+        Args:
+            promise: What is promised.
+            columns: The sensitive columns, in the order of ``values``.
+            unit: What k counts in the leaves.
+        """
+        promise, units = promise if unit.adds_up else promise.relaxed, self._units_of(unit)
+
+        def kept(leaves: Group) -> bool:
+            spreads = {}
+            for column, values in zip(columns, self.values, strict=True):
+                counts = values[list(leaves)].sum(axis=0)
+                there = np.flatnonzero(counts)
+                spreads[column] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
+            records = self.records[list(leaves)].sum(keepdims=True)
+            return not ClassTable(records, units(leaves), spreads).failing(promise)[0]
+
+        return kept
+
+
+def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
+    """Merges leaves that are too thin to fragments.
+
+    Args:
+        job: Says what is promised.
+        domain: The domain table.
+        tree: The cuts.
+        counted: Censuses of all chunks.
+        pairs: Of person and leaf of all chunks; none where no person is named.
+        store: Has them.
+
+    Raises:
+        PrivacyError: there are fewer persons than k.
+        FragmentsError: what is promised of persons is not kept by unions of leaves.
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is gone.
+    """
+    coding = load_coding(job, domain, store)
+    census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
+    whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
+    unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
+    made = merge_thin(tree, census.is_large(promise, unit), census.keeps(promise, [domain.qid for domain in coding.sensitive], unit))
+    if not unit.adds_up and len(made) > 1 and not promise.closed:
+        raise FragmentsError.of_persons(job.method.name)
+    return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
+
+
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
+    """Returns the visits of persons to the leaves, from the pairs of all chunks.
+
+    Raises:
+        PrivacyError: there are fewer persons than k.
+        StorageError: an artefact is gone.
+    """
+    shares, holds = shares_of(pairs, job.memory)
+
+    def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
+        return held(person_cells) if holds else laid_aside(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
+
+    found = shared_persons(pairs, None, leaves, shares, store, keep)
+    check_enough(job, found.number, "person")
+    return found

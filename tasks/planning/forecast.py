@@ -1,0 +1,178 @@
+"""What one node, and Mondrian, would lose on a job's data: measured on samples, for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.coding import Words
+from core.histograms.cells import packing_of, roll_up
+from core.histograms.histogram import Histogram, count_cells
+from core.lattice.branch_and_bound import Branching
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import prices_of
+from core.lattice.search import Search
+from core.losses.losses import certainty_penalty
+from core.mondrian.classes import recode_cells
+from core.mondrian.partition import Rules, Score
+from core.mondrian.recoding import total_losses
+from core.mondrian.sampling import sampled
+from core.privacy.promise import Promise
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import without_sensitive
+from schemas.job.job import Job
+from schemas.job.mondrian import MondrianMethod
+from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.coding import Coding
+from tasks.lattice.levels import searched
+from tasks.mondrian.cells import cutting_of
+from tasks.store.store import Artifact, Store
+
+Way = Literal["least DM*", "least GCP", "mondrian", "mondrian, score: ncp"]
+WRITE: dict[Way, str] = {
+    "least DM*": "method: {name: skald, objective: dm_star}",
+    "least GCP": "method: {name: skald}",
+    "mondrian": "method: {name: mondrian}",
+    "mondrian, score: ncp": "method: {name: mondrian, score: ncp}",
+}
+"""The line of a job that asks for it."""
+SAMPLES, MOST_CELLS, EFFORT = 3, 10_000, 500
+
+
+class Expected(BaseModel):
+    """What a way to anonymise would lose.
+
+    Attributes:
+        way: How it chooses.
+        gcp: GCP of what it would publish, mean of the samples.
+        error: How far the samples are from that at most.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    way: Way
+    gcp: float
+    error: float
+
+
+class Forecast(BaseModel):
+    """What several ways to anonymise would lose, by k alone.
+
+    Attributes:
+        records: How many the samples have on average; those of the source if all were taken.
+        whole: Whether all records were taken.
+        ways: One entry per way, in a fixed order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    records: int
+    whole: bool
+    ways: tuple[Expected, ...]
+
+
+def forecast_ways(job: Job) -> tuple[Way, ...]:
+    """Returns which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
+    method = job.method
+    own: tuple[Way, ...] = ()
+    if getattr(method, "objective", None) == "dm_star":
+        own = ("least DM*",)
+    elif isinstance(method, MondrianMethod) and method.score != "ncp":
+        own = ("mondrian",)
+    return (*own, "least GCP", "mondrian, score: ncp")
+
+
+def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Forecast | None:
+    """Measures what one node and Mondrian would lose by k alone, on all combinations or, of many, on samples of them.
+
+    The more records, the less every method loses: of all records less than of a sample.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        parts: Histograms of the chunks at the finest node.
+        store: Has them.
+
+    Returns:
+        None where persons count, who are not in the sample as they are in the source, and where a sample has fewer than k records.
+
+    Raises:
+        StorageError: they are gone.
+        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
+    """
+    if job.columns.person:
+        return None
+    cells = sum(part.rows for part in parts)
+    samples = SAMPLES if cells > SAMPLES * MOST_CELLS else 1
+    drawn = _drawn(coding, parts, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
+    if not all(sample.records >= job.privacy.k for sample in drawn):
+        return None
+    ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in forecast_ways(job))
+    return Forecast(records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways)
+
+
+def _expected(way: Way, values: list[float]) -> Expected:
+    mean = fmean(values)
+    return Expected(way=way, gcp=mean, error=max(abs(value - mean) for value in values))
+
+
+def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int, store: Store) -> list[Histogram]:
+    """Returns the QIDs' cells of each sample, every chunk read once."""
+    kept: list[list[tuple[Words, NDArray[np.int64]]]] = [[] for _ in range(samples)]
+    for part in parts:
+        words, counts = whole_cells(coding, part, store)
+        for seed, pieces in enumerate(kept):
+            rows = sampled(words, share, seed)
+            pieces.append((tuple(word[rows] for word in words), counts[rows]))
+    return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
+
+
+def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> Histogram:
+    words = tuple(np.concatenate(word) for word in zip(*(words for words, _ in pieces), strict=True))
+    counts = np.concatenate([counts for _, counts in pieces])
+    packing = packing_of(coding.finest, coding.axes)
+    return Histogram(coding.finest, packing, *count_cells(words, packing.product, counts))
+
+
+def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
+    """Returns GCP of what a way to anonymise would publish of some records, by k alone.
+
+    Raises:
+        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
+    """
+    if way in {"least DM*", "least GCP"}:
+        return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
+    score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
+    plain = replace(cutting_of(job, coding, score), rules=Rules(Promise(job.privacy.k)))
+    published = recode_cells(plain, sample)[1]
+    return float(total_losses([published.losses], len(coding.hierarchies), job.privacy.k, sample.records)["gcp"])
+
+
+def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
+    """Returns GCP of the best node, 1 where none passes within the job's levels."""
+    axes = searched(job, coding)[: len(coding.hierarchies)]
+    promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
+    # What may not be published is finer than this.
+    root = roll_up(sample, Lattice.allowed(axes).root, coding.hierarchies)
+    prices = prices_of(objective, coding.hierarchies, coding.domains, left=root)
+    if Lattice.allowed(axes).nodes > LARGEST:
+        found = Branching(root, axes, promise, most, objective, EFFORT, prices=prices).run()
+    else:
+        found = Search(root, axes, promise, most, objective, prices=prices).run()
+    if found is None:
+        return 1.0
+    at, classes = table_at(root, found.node, axes, (), None)
+    kept = ~classes.failing(promise)
+    lost = [
+        certainty_penalty(hierarchy, domain, level, codes[kept], at.counts[kept], found.loss.suppressed)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.groups, strict=True)
+    ]
+    return fmean(lost)

@@ -1,0 +1,141 @@
+"""The front of nodes as a page to choose from."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from core.charts.chart import Look
+from core.charts.colours import DARK_STYLE
+from core.charts.scatter import Point, scatter
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import prices_of
+from core.lattice.pareto_front import ParetoNode, front_of
+from core.lattice.roots import BYTES_PER_CELL
+from core.lattice.search import Search
+from schemas.errors.methods import NoLatticeError
+from schemas.hierarchies.kinds import entry_of
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_people import count_pairs
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import load_histogram
+from tasks.counting.person_cells import PersonsOfSource
+from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_sizes import merge_histograms
+from tasks.lattice.levels import searched
+from tasks.lattice.optimum import Sought, memory_for_cells
+from tasks.lattice.promises import promise_of
+from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
+from tasks.report.page import page, percent
+from tasks.source.opening import open_run
+from tasks.source.sources import read_source
+
+TEMPLATE = "front.html"
+OPTIMAL, SEEN = Look(0), Look(1, quiet=True)
+
+
+class ShownNode(BaseModel):
+    """A node of the page: its figures, and each QID's step in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: list[int]
+    gcp: float
+    suppressed: float
+    risk: float
+    optimal: bool
+    chosen: bool
+    steps: list[str]
+
+
+class Front(BaseModel):
+    """The figures of the page; no value of the data is in it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    records: int
+    k: int
+    unit: str
+    qids: list[str]
+    nodes: list[ShownNode]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether one of the nodes is what the job as it stands would take."""
+        return any(one.chosen for one in self.nodes)
+
+
+def measure_front(job: Job) -> Front:
+    """Searches the front of a job's lattice. Publishes nothing.
+
+    Raises:
+        NoLatticeError: the method has none, or it is too large for the front.
+        SkaldError: whatever would stop a run so far.
+    """
+    if job.method.name != "skald":
+        raise NoLatticeError.other_method(job.method.name)
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = read_source(run)
+        domain = merge_domains(run, source, count_domains(run, source, cells=True))
+        coding = load_coding(job, domain, run.store)
+        axes = searched(job, coding)
+        if Lattice.allowed(axes).nodes > LARGEST:
+            raise NoLatticeError.too_large(LARGEST)
+        root = choose_root(job, coding)
+        pairs = count_pairs(run, source)
+        parts = count_histograms(run, source)
+        histogram = load_histogram(merge_histograms(run, domain, root, parts), coding, root, run.store)
+        people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
+        check_persons(job, people, histogram)
+        promise = promise_of(job, coding)
+        persons = Sought(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
+        prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
+        cells = memory_for_cells(job) // BYTES_PER_CELL
+
+        def search(most: int) -> Search:
+            return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
+
+        found = front_of(search, coding.records, len(coding.hierarchies))
+    return _shown(job, coding, found)
+
+
+def _shown(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
+    """Puts the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
+    allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
+    chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
+    nodes = [
+        ShownNode(
+            node=list(one.node), gcp=one.gcp, suppressed=one.suppressed, risk=one.risk, optimal=one.optimal, chosen=one.node == chosen,
+            steps=[_step(job, coding, place, level) for place, level in enumerate(one.node)],
+        )
+        for one in found
+    ]  # fmt: skip
+    unit = "person" if job.columns.person else "record"
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    return Front(name=job.name, records=coding.records, k=job.privacy.k, unit=unit, qids=names, nodes=nodes)
+
+
+def _step(job: Job, coding: Coding, place: int, level: int) -> str:
+    hierarchy, spec = coding.hierarchies[place], job.columns.quasi_identifiers[place].hierarchy
+    if hierarchy.is_star(level):
+        return "*"
+    steps = entry_of(spec).marks(spec)
+    # A first step that merges nothing is no level of its own.
+    place_of_step = level - 1 + len(steps) - (hierarchy.top - 1)
+    return "values" if level == 0 else steps[place_of_step] if 0 <= place_of_step < len(steps) else f"level {level}"
+
+
+def render_front(front: Front) -> str:
+    """Returns the page; equal fronts give equal pages."""
+    pairs = (("Loss and suppression", "suppressed records", "suppressed"), ("Loss and risk", "mean risk of a released record", "risk"))
+    drawn = []
+    for title, axis, name in pairs:
+        points = [
+            Point(getattr(one, name), one.gcp, str(number), OPTIMAL if one.optimal else SEEN, one.chosen)
+            for number, one in enumerate(front.nodes, 1)
+        ]
+        drawn.append(scatter(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
+    return page(TEMPLATE, front=front, charts=drawn, dark=DARK_STYLE)

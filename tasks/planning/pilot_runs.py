@@ -1,0 +1,155 @@
+"""What a draft would lose, tried on a sample in memory: which columns it can take as quasi-identifiers, and by which method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, cast
+from uuid import uuid4
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from core.columns.coding import Coder
+from core.formats.proposals import Kind, Proposal
+from core.hierarchies.hierarchy import build_hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.order.records import marks
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job, load_job
+from schemas.reading.given import GivenJob
+from tasks.counting.coding import CellCoder, Coding
+from tasks.planning.column_values import counted_values, typed
+from tasks.planning.forecast import WRITE, Way, expected_gcp
+from tasks.records.coding import Records
+from tasks.records.recodings import recoded
+
+GOOD = 0.4
+"""GCP up to which columns that are less well known are taken as quasi-identifiers."""
+MOST_QIDS = 30
+NEARLY = 1.02
+"""How much more one level for each whole column may lose than another way, before that is proposed: a reader understands it at once."""
+KMEMBER = "method: {name: kmember}"
+TRIED: tuple[Way, ...] = ("least GCP", "mondrian, score: ncp")
+MOST_CLUSTERED, MOST_LEVELS = 200_000, 12
+"""Records up to which clustering is affordable, and quasi-identifiers up to which one level for each is looked for."""
+
+
+class PilotRun(NamedTuple):
+    """What came of a draft.
+
+    Attributes:
+        taken: Columns that are less well known and quasi-identifiers in it.
+        method: The line of the job that asks for the way that lost least.
+        gcp: What that lost on the sample; None where nothing could be tried.
+        figures: What each way lost, by the line that asks for it.
+    """
+
+    taken: tuple[Proposal, ...]
+    method: str
+    gcp: float | None
+    figures: dict[str, float]
+
+
+def best_draft(
+    connection: duckdb.DuckDBPyConnection,
+    known: int,
+    able: Sequence[Proposal],
+    text: Callable[[Sequence[Proposal], str], str],
+    folder: Path,
+) -> PilotRun:
+    """Returns the draft with most of the less well known columns as quasi-identifiers that still publishes something.
+
+    Args:
+        connection: Has the table ``sample`` and the view ``source``.
+        known: How many quasi-identifiers there are without them.
+        able: Such columns, the best known first.
+        text: Returns the job with some of them as quasi-identifiers, and a method.
+        folder: To which the job's paths are relative.
+    """
+    taken = list(able[: max(MOST_QIDS - known, 0)])
+    tried: list[PilotRun] = []
+    while taken or known:
+        figures = _lost(connection, text(taken, WRITE[TRIED[0]]), folder, known + len(taken))
+        tried.append(_chosen(tuple(taken), figures))
+        if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not known):
+            break
+        taken = taken[: len(taken) - max(len(taken) // 3, 1)]
+    measured = [one for one in tried if one.gcp is not None]
+    if not measured:
+        return PilotRun(tuple(able[: max(MOST_QIDS - known, 0)]), WRITE[TRIED[1]], None, {})
+    good = [one for one in measured if one.gcp is not None and one.gcp <= GOOD]
+    found = good[0] if good else min(measured, key=lambda one: one.gcp or 0.0)
+    [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
+    if int(records) > MOST_CLUSTERED:
+        return found
+    clustered = _clustered(connection, text(found.taken, KMEMBER), folder)
+    return found if clustered is None else _chosen(found.taken, {**found.figures, KMEMBER: clustered})
+
+
+def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
+    if not figures:
+        return PilotRun(taken, WRITE[TRIED[1]], None, {})
+    least = min(figures.values())
+    method = next(way for way, lost in figures.items() if lost <= NEARLY * least)
+    return PilotRun(taken, method, figures[method], figures)
+
+
+class _Sample(NamedTuple):
+    """The sample as a run would see it."""
+
+    job: Job
+    coding: Coding
+    columns: list[pa.Array]
+
+
+def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _Sample:
+    job = load_job(GivenJob(text, folder))
+    qids = job.columns.quasi_identifiers
+    kinds = [cast(Kind | None, job.source.types.get(qid.name)) for qid in qids]
+    named = [(qid.name, kind) for qid, kind in zip(qids, kinds, strict=True)]
+    # Where persons are named the sample has one record of each, so that records are persons.
+    counted = (counted_values(connection, "sample", *one) for one in named)
+    domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain in counted)
+    hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
+    guarded = tuple(counted_values(connection, "sample", name, None) for name in job.privacy.columns)
+    coding = Coding(domains, hierarchies, ("trial", uuid4().hex), guarded)
+    columns = connection.sql(f"SELECT {', '.join(typed(*one) for one in named)} FROM sample").to_arrow_table()
+    return _Sample(job, coding, [column.combine_chunks() for column in columns.columns])
+
+
+def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: int) -> dict[str, float]:
+    """Returns GCP of each way on the sample; nothing where the draft cannot be read, or does not fit the values."""
+    try:
+        job, coding, columns = _sample(connection, text, folder)
+        sample = _cells(coding, columns)
+        if sample.records < job.privacy.k:
+            return {}
+        ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
+        return {WRITE[way]: expected_gcp(job, coding, way, sample) for way in ways}
+    except (SkaldError, duckdb.Error):
+        # A draft is a draft: its run will say in a sentence what is wrong with it.
+        return {}
+
+
+def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> float | None:
+    """Returns GCP of k-member clustering on the sample, by k alone; None where it cannot be tried."""
+    try:
+        job, coding, columns = _sample(connection, text, folder)
+        codes = [Coder(domain).code(column) for domain, column in zip(coding.domains, columns, strict=True)]
+        if not codes or len(codes[0]) < job.privacy.k:
+            return None
+        plain = replace(coding, sensitive=())
+        records = Records.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
+        return float(recoded(job, plain, records)[0].loss["gcp"])
+    except (SkaldError, duckdb.Error):
+        return None
+
+
+def _cells(coding: Coding, columns: Sequence[pa.Array]) -> Histogram:
+    node = (0,) * len(coding.hierarchies)
+    coder = CellCoder.at(coding, node)
+    words = coder.cells(columns)
+    return Histogram(node, coder.packing, *count_cells(words, coder.packing.product, np.ones(len(words[0]), np.int64)))

@@ -1,0 +1,109 @@
+"""Which figures of a run its release tells: those that follow from what is published, whatever the values behind the labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.recount.classes import Recount
+from core.recount.labels.label_losses import DIGITS
+from schemas.job.job import Job
+from schemas.job.objectives import OBJECTIVES
+from schemas.release.passthrough import PassedColumn
+from schemas.release.repeats import RepeatedColumn
+
+Figure = int | float
+OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"})
+"""Losses that follow from class sizes, from levels and from how many records are suppressed."""
+OF_LABELS = frozenset({"ncp", "gcp_held"})
+"""Those that a method tells beside ``gcp``, and that are worked out of labels here."""
+TAXONOMIC = frozenset({"numerical_loss", "categorical_loss", "total_loss"})
+TOLD_OF_SEARCH = ("nodes", "orders_learnt")
+"""What is told of a search: how many nodes its lattice has, and of how many hierarchies the order of siblings was learnt."""
+
+
+def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, float]:
+    """Returns the certainty penalty of each quasi-identifier, suppressed records counting as 1.
+
+    Args:
+        recount: Of the data files.
+        suppressed: Records that are dropped or masked.
+        masked: How many of them are in the files.
+        records: Of the source.
+    """
+    dropped = suppressed - masked
+    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.lost.items()}
+
+
+def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
+    """Returns the losses of a release.
+
+    ``gcp`` is the mean of ``ncp`` over the quasi-identifiers. ``gcp_held`` is no more than it, which is what is told: no label says what a
+    class holds of it. ``dm_all`` is told where nothing is suppressed, and is ``dm`` then.
+
+    Args:
+        job: The job.
+        found: Losses as they were measured where classes were made.
+        recount: Of the data files.
+        suppressed: Records that are dropped or masked.
+        masked: How many of them are in the files.
+        records: Of the source.
+    """
+    ncp = reported_ncp(recount, suppressed, masked, records)
+    gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
+    told = {name: value for name, value in found.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
+    told["gcp"] = gcp
+    if "gcp_held" in found:
+        told["gcp_held"] = gcp
+    if "ncp" in found:
+        told["ncp"] = round(sum(ncp.values()) * records, DIGITS)
+    if "dm_all" in found and not suppressed:
+        told["dm_all"] = found["dm_all"]
+    if found.keys() >= TAXONOMIC:
+        told |= _taxonomic(recount, masked)
+    if weights := _weights(job):
+        told["weighted"] = round(sum(weights[name] * value for name, value in ncp.items()) / sum(weights.values()), DIGITS)
+    return {name: told[name] for name in (*found, *told) if name in told}
+
+
+def _of_labels(objective: str) -> bool:
+    """Tells whether an objective's own value follows from labels, so that it may be told under its name."""
+    return bool(getattr(OBJECTIVES[objective].code.load(), "told", False))
+
+
+def _weights(job: Job) -> dict[str, float]:
+    """Returns the weight of each quasi-identifier where the certainty penalty was minimised by weights; else nothing."""
+    given: Mapping[str, Any] = getattr(job.method, "weights", None) or {}
+    if getattr(job.method, "objective", None) != "gcp" or not given:
+        return {}
+    return {qid.name: float(given.get(qid.name, 1)) for qid in job.columns.quasi_identifiers}
+
+
+def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
+    """Returns the three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records that are not masked."""
+    records = max(recount.records - masked, 1)
+    numerical = sum((one.penalty - masked) / records for one in recount.lost.values() if one.numeric)
+    named = [(one.leaves - masked) / records for one in recount.lost.values() if not one.numeric]
+    categorical = sum(named) / max(len(named), 1)
+    figures = {"numerical_loss": numerical, "categorical_loss": categorical, "total_loss": (numerical + categorical) / 2}
+    return {name: round(value, DIGITS) for name, value in figures.items()}
+
+
+def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what is told of a search: which nodes pass, and how many were evaluated, depends on records that no label tells of."""
+    return {name: found[name] for name in TOLD_OF_SEARCH if name in found}
+
+
+def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
+    """Returns what is told of columns that are published untreated: figures of the records that are published."""
+    told = {}
+    for name, one in found.items():
+        distinct, alone, values = recount.passed.get(name, (one.distinct, one.unique_records, one.values))
+        looked_at = min(one.looked_at, distinct)
+        told[name] = one.model_copy(update={"distinct": distinct, "unique_records": alone, "values": values, "looked_at": looked_at})
+    return told
+
+
+def reported_repeats(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
+    """Returns which identifiers repeat, without figures: the values are not published, and most records of one are one person's count."""
+    return {name: RepeatedColumn() for name in found}

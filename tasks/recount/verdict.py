@@ -1,0 +1,155 @@
+"""Holds what was counted against the job and the source, wherever and in however many parts it was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from core.recount.classes import Recount, promise_faults
+from core.recount.groups import Groups
+from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
+from core.recount.linked import LinkCount, mismatching_links
+from core.recount.pseudonyms import form_groups, is_compared, pseudonym_faults, shared_sql
+from core.recount.shares import Classes
+from core.recount.together import TogetherCount
+from schemas.errors.base import counted, listed
+from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.endpoints import in_ranges
+from schemas.release.manifest import published_columns, published_qids
+from schemas.release.together import Kind
+from tasks.recount.endpoints import distinct_labels, endpoint_faults
+from tasks.recount.labels.losses import column_losses, passed_columns
+from tasks.recount.original import Original
+from tasks.recount.people import not_counted
+from tasks.recount.rows import Rows
+from tasks.recount.spreads import spread_faults
+from tasks.recount.together import columns_of_job, count_together, held_together
+from tasks.recount.truth import Truth, truth_of
+from tasks.store.database import quote
+
+
+class AdditionalCounts(NamedTuple):
+    """What is counted beside the classes: who is linked, rows of the population, and what columns tell together of persons."""
+
+    linked: tuple[LinkCount, ...] = ()
+    population: tuple[int, Mapping[tuple[int, int], int]] | None = None
+    together: Mapping[Kind, TogetherCount] = {}
+
+
+def verdict_of(
+    job: Job,
+    rows: Rows,
+    classes: Classes,
+    beside: AdditionalCounts,
+    original: Original | None,
+    unproved: str = "",
+    shared_by: int = 0,
+    claim: ClaimedLevels | None = None,
+    uncounted: str = "",
+    *,
+    untreated: bool = False,
+) -> tuple[Recount, list[str]]:
+    """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
+
+    Args:
+        job: The job.
+        rows: Of the release and of its source.
+        classes: What was counted in classes.
+        beside: What was counted beside them.
+        original: As for ``recount``.
+        unproved: As there.
+        shared_by: As there.
+        claim: As there.
+        uncounted: As there.
+        untreated: As there.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        duckdb.Error: the files or the source cannot be read.
+    """
+    counts, linked = classes.counts, beside.linked
+    spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
+    _expect(job, rows)
+    hidden = _hidden_faults(job, rows)
+    hidden += [] if unproved else endpoint_faults(job, rows, original, shared_by)
+    hidden += _pseudonym_faults(job, rows)
+    of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
+    together, unexpected = held_together(of_records, beside.together, by_people=bool(counts.persons))
+    records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, claim)
+    told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
+    unverified = not_counted(unspread, uncounted) if job.columns.person and not counts.persons else []
+    found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
+    found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
+    if original:
+        # Where all records are published, what was counted of the source is what the files hold.
+        passed = passed_columns(job, rows) if untreated and found.records < (records or found.records) else {}
+        found = replace(found, lost=column_losses(job, rows, original), passed=passed)
+    return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
+
+
+def _expect(job: Job, rows: Rows) -> None:
+    """Has what is asked of single columns of the files counted in one reading, where each costs."""
+    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
+    labels = [distinct_labels(job, rows, qid) for qid in asked]
+    rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
+
+
+def _forms(job: Job, rows: Rows, one: Identifier) -> Groups:
+    return form_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
+
+
+def _hidden_faults(job: Job, rows: Rows) -> list[str]:
+    """Counts the labels that tell values which the job hides."""
+    faults = []
+    for qid in job.columns.quasi_identifiers:
+        if not qid.hides:
+            continue
+        names = published_columns(job, qid)
+        labels = rows.connection.execute(f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}").fetchall()
+        told = disclosing_label_sets(qid, (label for (label,) in labels), job.folder) if len(names) == 1 else disclosing_pairs(qid, labels)
+        if told:
+            faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
+    return faults
+
+
+def _truth(job: Job, rows: Rows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
+    """Counts the source, and holds the files against it; returns its records and what came of it, nothing without it."""
+    if original is None:
+        return None, Truth([])
+    records = rows.records("source")
+    if released > records:
+        return records, Truth([f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"])
+    return records, truth_of(job, rows, original, claim)
+
+
+def _unproved(reason: str) -> list[str]:
+    """Returns what could not be checked, in sentences."""
+    return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
+
+
+def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Returns what else the source would tell of a release and was taken from elsewhere, or not looked at, in sentences."""
+    columns = measured.get("t", {}) if original is None or not original.is_whole else ()
+    told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
+    if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
+        told.append(f"Where the ranges of {listed(ranged)} end was not checked.")
+    if original is None and (names := [one.name for one in job.columns.pseudonyms if is_compared(one)]):
+        told.append(f"Whether pseudonyms of {listed(names)} are values of the source was not checked.")
+    return told
+
+
+def _pseudonym_faults(job: Job, rows: Rows) -> list[str]:
+    """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
+    faults, masks = [], job.suppression.masks
+    for one in job.columns.pseudonyms:
+        column = quote(one.name)
+        [counts] = rows.connection.execute(f"FROM {rows.grouped('release', _forms(job, rows, one))}").fetchall()
+        shared = None
+        if is_compared(one) and rows.source:
+            same = rows.counted(shared_sql(rows.release, rows.source, column), "release", "source")
+            [shared] = rows.connection.execute(f"FROM {same}").fetchall()
+        faults += pseudonym_faults(one, masks, counts, shared)
+    return faults

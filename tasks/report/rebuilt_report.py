@@ -1,0 +1,89 @@
+"""A release's report made again, from its manifest and its files alone: neither job nor source is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from core.recount.classes import Recount, count_faults
+from core.recount.groups import Alike
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from schemas.release.report import Report
+from schemas.release.terms import Terms
+from tasks.recount.recount import count_classes, file_faults, risk_faults
+from tasks.release.examples import examples_of
+from tasks.release.file_errors import file_error
+from tasks.release.files import data_files, layout_of, relation_of
+from tasks.release.keyed import is_of_job
+from tasks.release.manifest import read_manifest
+from tasks.report.report import make_report
+from tasks.report.terms import terms_of
+from tasks.store.database import database
+from tasks.store.secret import known_secrets
+
+
+def rebuild_report(release: Path, job: Job | None = None) -> Report:
+    """Checks the files of a release against its manifest, recounts their classes and makes the report of both.
+
+    Args:
+        release: The release folder.
+        job: The job that made it; only needed where the manifest is of a version that kept nothing of it.
+
+    Raises:
+        StorageError: the folder is no release, or its manifest does not tell enough.
+        VerificationError: files are missing, added or altered, or do not hold what the manifest says.
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    files, manifest = data_files(release), read_manifest(release)
+    if manifest is None:
+        raise StorageError.not_a_release(str(release), "it has no manifest.json")
+    what, terms = f"'{release}'", _terms(release, manifest, job)
+    # Digests first: what is counted in altered files says nothing of the release.
+    if faults := file_faults(release, files, manifest):
+        raise VerificationError(what, faults)
+    found = recount_release_files(what, files, manifest, terms)
+    if faults := rebuilt_report_faults(manifest, found):
+        raise VerificationError(what, faults)
+    return make_report(manifest, terms, found, examples_of(what, files, manifest, terms))
+
+
+def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
+    """Counts the classes of the data files of a release, knowing its manifest and no job.
+
+    Args:
+        what: How the release is called in a message.
+        files: The data files.
+        manifest: Says k, and how CSV is read.
+        terms: Say under which columns the quasi-identifiers are published.
+
+    Raises:
+        VerificationError: the files cannot be counted.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    layout = layout_of(files, manifest.columns)
+    # Without a job there is no work folder; what is spilt here is of published files.
+    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(what):
+        relation = Alike(relation_of(connection, files, layout))
+        return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
+
+
+def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
+    """Returns where a manifest and what was counted in its files disagree, knowing no job."""
+    thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
+    return thin + count_faults(manifest, found) + risk_faults(manifest, found)
+
+
+def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
+    # The hierarchies of another job would put the wrong words to levels.
+    if job is not None and not is_of_job(manifest, job, known_secrets(job)):
+        raise StorageError.other_job(str(release))
+    if manifest.asked is not None:
+        return manifest.asked
+    if job is None:
+        raise StorageError.no_terms(str(release))
+    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    return terms_of(job, manifest.node, [manifest.tops[qid] for qid in qids] if manifest.tops else ())

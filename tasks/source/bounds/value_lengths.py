@@ -1,0 +1,141 @@
+"""How long the values of a Parquet file are: looked at once for its content, and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors.base import SourceError
+from schemas.errors.tables import FileError
+from tasks.source.bounds.apart import survived_each
+from tasks.source.bounds.int96 import check_int96
+from tasks.source.bounds.unpacked import Unpacked, unpacked
+from tasks.source.object_store import Stat
+from tasks.source.stable_files import while_stable
+from tasks.store.keys import StepCode
+from tasks.store.store import Store
+
+STEP = StepCode("unpacked", __name__)
+_SIGNATURE, _ENCRYPTED = 28, b"PARE"
+"""Bytes of the signature of a footer, and how a file ends whose footer is encrypted too."""
+
+
+class Looked(NamedTuple):
+    """A Parquet file that is looked at.
+
+    Attributes:
+        path: Where it is.
+        name: What the user calls it.
+        digest: Of its content.
+        stat: As ``while_stable`` has it.
+    """
+
+    path: Path
+    name: str
+    digest: str
+    stat: Stat | None
+
+
+def kept_unpacked(files: Sequence[Looked], memory: int, store: Store) -> list[Unpacked]:
+    """Return how long the values of each Parquet file are, from the store where they were looked at before.
+
+    Args:
+        files: The files.
+        memory: Bytes that the job may take.
+        store: Keeps what is found.
+
+    Raises:
+        SourceError: a file changed or cannot be read, or a page or a value is larger than is read.
+        StorageError: the disk is full or the folder cannot be written.
+    """
+    keys = [STEP.key(file.digest, memory) for file in files]
+    kept = {key: store.find(STEP.name, key) for key in keys}
+    new = {key: file for key, file in zip(keys, files, strict=True) if kept[key] is None}
+    made = survived_each(_unpacked_at_rest, [(file.name, (file, memory)) for file in new.values()])
+    for key, one in zip(new, made, strict=True):
+        kept[key] = store.make(STEP.name, key, ".json", partial(_write, one))
+    texts = {key: store.path(one).read_text() for key, one in kept.items() if one}
+    return [Unpacked(*json.loads(texts[key])) for key in keys]
+
+
+def _write(found: Unpacked, part: Path) -> int:
+    return part.write_text(json.dumps(found))
+
+
+def _unpacked_at_rest(file: Looked, memory: int) -> Unpacked:
+    with while_stable(file.path, file.name, file.stat):
+        return unpacked_of(file.path, file.name, memory)
+
+
+def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
+    """Return how long the values of a Parquet file are.
+
+    Args:
+        path: The file.
+        name: What the user calls it.
+        memory: Bytes that the job may take.
+
+    Raises:
+        SourceError: the file cannot be read, or a page or a value is larger than is read.
+    """
+    try:
+        with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
+            check_plain(file, opened.metadata, name)
+            check_int96(file, opened.metadata, name)
+            return unpacked(file, opened.metadata, name, memory)
+    except (pa.ArrowException, OSError):
+        with suppress(OSError), pa.OSFile(str(path)) as file:
+            raise _unreadable(file, name) from None
+        raise SourceError.unreadable(name, "parquet") from None
+
+
+def check_header(opened: Any, name: str) -> None:
+    """Refuse an open Parquet file that is encrypted, or whose timestamps are read less finely than they are written.
+
+    Args:
+        opened: The file.
+        name: What the user calls it.
+
+    Raises:
+        SourceError: the file is such, or cannot be read.
+    """
+    try:
+        with pq.ParquetFile(opened) as file:
+            check_plain(opened, file.metadata, name)
+            check_int96(opened, file.metadata, name)
+    except (pa.ArrowException, OSError):
+        raise _unreadable(opened, name) from None
+
+
+def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
+    """Refuse a Parquet file of which columns are encrypted: Arrow ends the process when it is asked of them.
+
+    Args:
+        opened: The file, open for reading.
+        metadata: Its footer.
+        name: What the user calls it.
+
+    Raises:
+        FileError: it is such a file.
+    """
+    opened.seek(-8, os.SEEK_END)
+    size = int.from_bytes(opened.read(4), "little")
+    # A footer that is not encrypted itself is followed by a signature then.
+    if size - metadata.serialized_size == _SIGNATURE:
+        raise FileError.encrypted(name)
+
+
+def _unreadable(opened: Any, name: str) -> SourceError:
+    with suppress(pa.ArrowException, OSError, ValueError):
+        opened.seek(-4, os.SEEK_END)
+        if opened.read(4) == _ENCRYPTED:
+            return FileError.encrypted(name)
+    return SourceError.unreadable(name, "parquet")

@@ -1,0 +1,127 @@
+"""Runs gathered in two levels, where the workers of a cluster write the files of a release.
+
+Gathered at once, each file takes its part of every run, and every worker fetches all runs: work that grows with the square of the data. So
+the runs of neighbouring chunks are first divided into *shuffle parts*, each with the records of some neighbouring files, and a file takes
+its records of its shuffle part. Records and their order are the same: a file is put in canonical order whatever it was gathered from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import ipc
+from pydantic import BaseModel, ConfigDict
+
+from tasks.engine.runs import Run
+from tasks.engine.steps import each_alone, workers_elsewhere
+from tasks.store.step import FilesStep
+from tasks.store.store import Artifact, Store
+from tasks.writing.runs import CODED, FILES, gathered_from, opened_runs
+
+LEAST_RUNS = 8
+"""Runs that are gathered at once, because it costs less."""
+
+
+class ShuffleParts(NamedTuple):
+    """What the files of a release are gathered from.
+
+    Attributes:
+        runs: Of each shuffle part.
+        files: How many files a shuffle part has.
+    """
+
+    runs: tuple[tuple[Artifact, ...], ...]
+    files: int
+
+    def of(self, number: int) -> tuple[Sequence[Artifact], int]:
+        """Returns what a file is gathered from, and its number there."""
+        return self.runs[number // self.files], number % self.files
+
+
+def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -> ShuffleParts:
+    """Returns what files are gathered from: all runs, or shuffle parts where there are many runs and workers elsewhere.
+
+    Args:
+        run: The run.
+        runs: What ``write_run`` wrote.
+        files: How many files the release is laid out over.
+        columns: Of the payload.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    if files < 2 or len(runs) <= LEAST_RUNS or not workers_elsewhere():
+        return ShuffleParts((tuple(runs),), max(files, 1))
+    width, size = math.isqrt(files - 1) + 1, math.isqrt(len(runs) - 1) + 1
+    ranges = tuple(range(first, min(first + width, files)) for first in range(0, files, width))
+    groups = [runs[first : first + size] for first in range(0, len(runs), size)]
+    made = each_alone(run, SHELVES, PartRanges(ranges, columns, run.store), groups)
+    return ShuffleParts(tuple(zip(*(group.shuffle_parts for group in made), strict=True)), width)
+
+
+@dataclass(frozen=True)
+class PartRanges:
+    """Which files each shuffle part is for, how many columns the payload has, and the store."""
+
+    files: tuple[range, ...]
+    columns: int
+    store: Store
+
+
+class PartGroup(BaseModel):
+    """The shuffle parts of the runs of some neighbouring chunks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shuffle_parts: tuple[Artifact, ...]
+
+
+def _lay(given: PartRanges, runs: Sequence[Artifact]) -> PartGroup:
+    key, paths = SHELVES.key(given, runs), [given.store.path(run) for run in runs]
+
+    def shuffle_part(numbers: range) -> Artifact:
+        own = SHELVES.keys.key(key, numbers.start)
+        return given.store.make(SHELVES.name, own, ".arrow", lambda path: write_shuffle_part(path, paths, numbers, given.columns))
+
+    return PartGroup(shuffle_parts=tuple(map(shuffle_part, given.files)))
+
+
+SHELVES = FilesStep(
+    "shuffle_parts",
+    make=_lay,
+    reads=lambda given, runs: [[run.sha256 for run in runs], [(numbers.start, numbers.stop) for numbers in given.files], given.columns],
+    phase="gather",
+)
+"""The records of the runs of some neighbouring chunks, apart by shuffle part."""
+
+
+def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns: int) -> int:
+    """Writes the records of some files together, in the form of a run of these files; returns how many there are."""
+    rows, writer = 0, None
+    with opened_runs(runs) as opened, pa.OSFile(str(path), "wb") as sink:
+        for number in numbers:
+            classes, payload = gathered_from(opened, number, columns)
+            batch = _plain(classes, payload, len(numbers))
+            writer = writer or ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="lz4"))
+            writer.write_batch(batch)
+            rows += len(classes)
+        if writer:
+            writer.close()
+    return rows
+
+
+def _plain(classes: NDArray[np.int32], payload: Sequence[pa.Array], files: int) -> pa.RecordBatch:
+    """Returns records with their text written plain: the dictionaries of files differ, which a file of Arrow cannot hold."""
+    arrays, fields = [pa.array(classes)], [pa.field("0", pa.int32())]
+    for place, column in enumerate(payload, start=1):
+        coded = pa.types.is_dictionary(column.type)
+        arrays.append(column.dictionary_decode() if coded else column)
+        fields.append(pa.field(str(place), arrays[-1].type, metadata=CODED if coded else None))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, {FILES: str(files)}))

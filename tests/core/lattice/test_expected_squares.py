@@ -1,0 +1,68 @@
+"""What a node's Σ|E|² is likely to be says what is worth counting; what is found and proved does not hang on it."""
+
+from __future__ import annotations
+
+from math import floor
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.lattice.branch_and_bound import Branching
+from core.lattice.expected_squares import ExpectedSquares
+from core.privacy.promise import Promise
+from tests.laws import tried
+from tests.oracles.hierarchies import built
+from tests.oracles.lattice import best_node, losses
+from tests.oracles.tables import Example, examples, observed
+
+
+@given(st.data(), st.sampled_from(["dm_star", "dm_all"]), st.lists(st.floats(0, 10_000), min_size=1, max_size=5))
+@tried(150)
+def test_the_optimum_is_found_and_proved_whatever_is_guessed(data: st.DataObject, objective: str, guesses: list[float]) -> None:
+    example, k, limit = data.draw(examples()), data.draw(st.integers(1, 5)), data.draw(st.fractions(0, 1, max_denominator=10))
+    histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
+    # Any number of times each, in turn: what hangs on a guess must not hang on all of them being alike.
+    asked = iter(range(1 << 30))
+    # Half of the guess makes room for what small cells add, which is taken off where it is asked for.
+    with patch.object(ExpectedSquares, "between", lambda *_: guesses[next(asked) % len(guesses)] - 5_000):
+        found = Branching(histogram, example.hierarchies, Promise(k), most, objective, 1 << 40).run()
+    best = best_node(example.rows, example.ladders, k, limit, objective)
+    assert (found and found.node) == best
+    assert found is None or (found.unexamined, found.gap) == (0, 0)
+
+
+def likely(example: Example) -> ExpectedSquares:
+    levels = [range(hierarchy.levels) for hierarchy in example.hierarchies]
+    return ExpectedSquares(example.histogram((0,) * len(levels)), example.hierarchies, levels)
+
+
+@given(examples(), st.data())
+@tried(100)
+def test_a_node_that_was_counted_is_guessed_right_to_a_fifth(example: Example, data: st.DataObject) -> None:
+    bottom = (0,) * len(example.hierarchies)
+    top = tuple(hierarchy.levels - 1 for hierarchy in example.hierarchies)
+    fine, coarse = ((node, losses(example.rows, example.ladders, node, 1).dm_all) for node in (bottom, top))
+    for node, squares in (fine, coarse):
+        assert abs(likely(example).between(node, fine, coarse) - squares) <= squares / 5 + 1
+
+
+@given(examples(), st.integers(0, 3))
+@tried(100)
+def test_the_guess_never_falls_where_a_qid_goes_up(example: Example, qid: int) -> None:
+    qid %= len(example.hierarchies)
+    levels = example.hierarchies[qid].levels
+    assert all(likely(example).rise(qid, 0, level) <= likely(example).rise(qid, 0, level + 1) for level in range(levels - 1))
+
+
+def test_of_independent_columns_the_guess_is_near() -> None:
+    random = np.random.default_rng(5)
+    rows = [tuple(int(value) for value in row) for row in random.integers(0, 8, (600, 3))]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(3))
+    example = Example(list(rows), domains, tuple(built({"widths": [2, 4]}, domain) for domain in domains))
+    bottom, top, between = (0, 0, 0), (2, 2, 2), (1, 2, 0)
+    known = {node: losses(example.rows, example.ladders, node, 1).dm_all for node in (bottom, top, between)}
+    guess = likely(example).between(between, (bottom, known[bottom]), (top, known[top]))
+    assert known[between] / 1.3 < guess < known[between] * 1.3

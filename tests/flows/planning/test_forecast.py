@@ -1,0 +1,73 @@
+"""What a plan says that one node and Mondrian would lose is what they lose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schemas.job.job import load_job
+from tasks.planning.forecast import WRITE
+from tasks.planning.plan import make_plan
+from tests.command_line import CommandLine
+from tests.conftest import Anonymise
+from tests.flows.lattice.test_objectives import job
+from tests.jobs import people, people_job
+
+
+@pytest.mark.ci
+def test_of_few_records_it_is_what_each_way_publishes(anonymise: Anonymise, tmp_path: Path) -> None:
+    plan = make_plan(load_job(job(tmp_path), ["suppression.limit=0.1"]))
+    assert plan.forecast is not None
+    assert (plan.forecast.whole, plan.forecast.records) == (True, plan.records)
+    for one in plan.forecast.ways:
+        settings = [WRITE[one.way].replace("method: ", "method=", 1), "suppression.limit=0.1"]
+        assert one.gcp == pytest.approx(anonymise(job(tmp_path / one.way), *settings).untold.loss["gcp"])
+        assert one.error == 0.0
+    assert [one.way for one in plan.forecast.ways] == ["least GCP", "mondrian, score: ncp"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("method", "own"), [("{name: skald, objective: dm_star}", "least DM*"), ("{name: mondrian}", "mondrian")])
+def test_what_the_job_says_itself_is_one_of_the_ways(anonymise: Anonymise, tmp_path: Path, method: str, own: str) -> None:
+    settings = [f"method={method}", "suppression.limit=0.1"]
+    plan = make_plan(load_job(job(tmp_path), settings))
+    assert plan.forecast is not None
+    first, *others = plan.forecast.ways
+    assert (first.way, [one.way for one in others]) == (own, ["least GCP", "mondrian, score: ncp"])
+    assert first.gcp == pytest.approx(anonymise(job(tmp_path / "run"), *settings).untold.loss["gcp"])
+
+
+@pytest.mark.slow
+def test_samples_do_not_depend_on_chunks_files_or_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.planning.forecast.MOST_CELLS", 100)
+    table = people(1500, seed=9)
+    cut = [(1, 100_000), (3, 100_000), (3, 70)]
+    found = [
+        make_plan(load_job(people_job(tmp_path / f"{files} {size}", table, files=files), [f"chunk_rows={size}"])).forecast
+        for files, size in cut
+    ]
+    assert found[0] is not None
+    assert found == found[:1] * len(cut)
+    assert not found[0].whole
+    assert found[0].records < len(table) / 2
+    assert all(0 < one.gcp <= 1 for one in found[0].ways)
+    assert any(one.error for one in found[0].ways)
+
+
+def test_levels_that_tell_what_is_hidden_are_none_of_the_ways(tmp_path: Path) -> None:
+    hidden = "columns.quasi_identifiers.1.hierarchy={widths: [1, 5, 10, 40], top: 80}"
+    whole, part = (make_plan(load_job(job(tmp_path / name), settings)).forecast for name, settings in (("all", []), ("some", [hidden])))
+    assert whole is not None
+    assert part is not None
+    assert len(part.ways) == len(whole.ways)
+
+
+def test_where_persons_count_nothing_is_claimed(tmp_path: Path) -> None:
+    assert make_plan(load_job(job(tmp_path), ["columns.person=person"])).forecast is None
+
+
+def test_the_plan_shows_it_with_the_line_to_write(direct: CommandLine, tmp_path: Path) -> None:
+    said = direct("plan", job(tmp_path)).stdout
+    assert "GCP by k alone, of all records: least GCP" in said
+    assert any(f"{line} # " in said for line in WRITE.values())

@@ -1,0 +1,45 @@
+"""What a worker has of a run's work stays until that run is over, whatever other runs it works for meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.engine.remote.call_queues import BucketQueue, let_go
+from tasks.store.bucket import Bucket
+
+
+@pytest.fixture(autouse=True)
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("tasks.store.bucket_work.gettempdir", lambda: str(tmp_path))
+    yield
+    let_go()
+    assert not list(tmp_path.iterdir())
+
+
+def queue(prefix: str, head: str = "head") -> BucketQueue:
+    return BucketQueue(Bucket(f"s3://bucket/{prefix}"), Path("/tmp", head))
+
+
+def here(one: BucketQueue) -> Path:
+    return one.path(["work", "spill"]).parent
+
+
+def test_runs_that_share_a_worker_leave_each_others_work_alone() -> None:
+    one, other = here(queue("one")), here(queue("other"))
+    assert one != other
+    assert here(queue("one")) == one
+    assert queue("one").store("") is queue("one").store("")
+    let_go(queue("other"))
+    assert one.is_dir()
+    assert not other.exists()
+    let_go(queue("never seen"))
+    assert here(queue("one")) == one
+
+
+def test_what_a_dead_head_left_on_a_worker_goes_when_its_work_is_taken_over() -> None:
+    dead, heir = here(queue("one")), here(queue("one", "heir"))
+    assert heir.is_dir()
+    assert not dead.exists()
