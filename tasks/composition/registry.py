@@ -28,7 +28,7 @@ from schemas.job.job import Job
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Source
-from tasks.store.files import file_digest, locked, private_folder, write_whole
+from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_whole
 from tasks.store.sealed import seal, unsealed
 from tasks.store.secret import Secret, made_secret
 
@@ -217,6 +217,7 @@ def open_registry(job: Job) -> Iterator[Registry | None]:
         return
     folder = _folder(job)
     with locked(folder / LOCK, fcntl.LOCK_EX):
+        clear_parts(folder)
         try:
             secret = made_secret(folder / KEY)
         except SecretError:

@@ -20,7 +20,7 @@ from schemas.release.passthrough import PassedColumn
 from schemas.release.unreported import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
-from tasks.store.files import locked, owner_only, private_folder
+from tasks.store.files import clear_parts, locked, owner_only, private_folder
 from tasks.store.secret import Secret, secret_of
 from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
@@ -146,6 +146,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
         clear_temporary_folders(work.folder, PASSING)
+        clear_parts(work.folder)
         work.store.begin()
         secret = secret_of(job)
         # Before anything is made with it: without it the same job on the same data would be another release.

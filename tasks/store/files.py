@@ -80,6 +80,12 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     return rows
 
 
+def clear_parts(folder: Path) -> None:
+    """Removes what killed processes were writing right in a folder; whoever calls it holds the folder's lock."""
+    for left in folder.glob(".*.part"):
+        left.unlink(missing_ok=True)
+
+
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
     """Holds the lock of a file that is made if it is not there, and of which no byte is read or written.

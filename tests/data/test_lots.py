@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from data.batches_of_runs import tickets
+from data.lots import tickets
 from hypothesis import given
 from hypothesis import strategies as st
 

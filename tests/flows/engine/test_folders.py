@@ -180,3 +180,17 @@ def test_verify_leaves_a_work_folder_of_somebody_else_as_it_is(direct: CommandLi
     assert done.returncode == 2
     assert "holds files that are not SKALD's" in done.stderr
     assert [path.name for path in (tmp_path / "documents").iterdir()] == ["letter.txt"]
+
+
+def test_what_killed_runs_were_writing_is_cleared_by_the_next_run(anonymise: Anonymise, tmp_path: Path) -> None:
+    """In the work folder, among its artefacts and in the registry of the folder of jobs; what is no file of theirs stays."""
+    job = people_job(tmp_path, TABLE)
+    work = tmp_path / ".skald"
+    anonymise(job, "privacy.k=2", "suppression.limit=0.5")
+    left = [folder / ".people-0123456789abcdef.record.7-00ff.part" for folder in (work / ".releases", work / "people", work / "people/artifacts")]
+    kept = work / ".releases" / "notes.part"
+    for path in (*left, kept):
+        path.write_bytes(b"half")
+    anonymise(job, "privacy.k=3", "suppression.limit=0.5")
+    assert [path for path in left if path.exists()] == []
+    assert kept.exists()

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors.base import JobError
 from schemas.job.method import METHODS
-from tasks.store.temporary_folders import clear_temporary_folders, passing
+from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job
 
@@ -50,7 +50,7 @@ def test_a_folder_in_use_and_what_is_no_folder_of_ours_stay(tmp_path: Path) -> N
     (tmp_path / "verify-3").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "verify-4").mkdir()
     (tmp_path / "verified").mkdir()
-    with passing(tmp_path / "verify-5") as held:
+    with temporary_folder(tmp_path / "verify-5") as held:
         clear_temporary_folders(tmp_path, NAMES)
         assert held.is_dir()
         assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "verify-3", "verified", "verify-5"}
@@ -62,7 +62,7 @@ def test_clean_leaves_what_a_command_at_work_uses(direct: CommandLine, tmp_path:
     assert direct("run", job).returncode == 0
     work = tmp_path / ".skald" / "people"
     (work / "reveal-1").mkdir()
-    with passing(work / "verify-2") as held:
+    with temporary_folder(work / "verify-2") as held:
         (held / "spilt").write_text("raw")
         done = direct("clean", job)
         assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_clean_leaves_what_a_command_at_work_uses(direct: CommandLine, tmp_path:
 
 def test_a_folder_that_cannot_be_made_is_named_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with passing(tmp_path / "file" / "verify-1") as path:
+    with temporary_folder(tmp_path / "file" / "verify-1") as path:
         assert not path.exists()
     clear_temporary_folders(tmp_path / "nowhere", NAMES)
 

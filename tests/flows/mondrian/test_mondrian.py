@@ -207,7 +207,7 @@ def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.Monke
         numbers.append(len(found := batches_of_runs(runs, tables, group, 25)))
         return found
 
-    monkeypatch.setattr("tasks.mondrian.fragments.lots", small)
+    monkeypatch.setattr("tasks.mondrian.fragments.batches_of_runs", small)
     two = cut(people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS), *settings)
     assert digests(one.folder) == digests(two.folder)
     assert min(numbers) > 1
