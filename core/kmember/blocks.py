@@ -10,7 +10,7 @@ from core.kmember.classes import Classes, seated
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.set_labels import Records, block_of, kernel, set_label_price, words_for
-from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, whole
+from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, order_of, whole
 
 
 @kernel
@@ -72,15 +72,22 @@ def _best_of(records: Records, given: Places, k: int, prices: Prices, told: Pric
         other, found, published = _better(records, grown, k, prices, told, passes, steps[1])
         if published <= most and found < cost:
             mine, best = other, whole(1)
-    figures += steps[best]
+    for figure in range(3):
+        figures[figure] += steps[best, figure]
     return _dense(mine)
 
 
 @kernel
 def _split(records: Records, owners: Places, k: int, prices: Prices) -> Places:
     """Grows classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
-    order, found = np.argsort(owners, kind="mergesort").astype(np.int32), owners.copy()
-    names, first = whole(owners.max() + 1), whole(0)
+    numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
+    names, first = whole(0), whole(0)
+    for row in range(owners.shape[0]):
+        numbered[row] = owners[row]
+        names = max(names, whole(owners[row] + 1))
+    ascending = order_of(numbered)
+    for row in range(owners.shape[0]):
+        order[row] = ascending[row]
     words = words_for(records)
     for end in range(1, order.shape[0] + 1):
         if end < order.shape[0] and owners[order[end]] == owners[order[first]]:
@@ -115,7 +122,8 @@ def _better(
     # What is held weighs in, too: for that, steps may publish a little more.
     after = _total(classes, told)
     if after > published:
-        figures[:] = 0
+        for figure in range(3):
+            figures[figure] = 0
         return before, cost, published
     return owners, _total(classes, prices), after
 
@@ -133,11 +141,16 @@ def _total(classes: Classes, prices: Prices) -> int:
 @kernel
 def _dense(owners: Places) -> Places:
     """Numbers classes without gaps, in the order of their numbers."""
-    low = owners.min()
-    used = np.zeros(owners.max() - low + 1, np.int32)
+    low = high = owners[0]
     for owner in owners:
-        used[owner - low] = 1
-    places = np.cumsum(used) - 1
+        low, high = min(low, owner), max(high, owner)
+    places = np.zeros(high - low + 1, np.int32)
+    for owner in owners:
+        places[owner - low] = 1
+    number = 0
+    for at in range(places.shape[0]):
+        number += places[at]
+        places[at] = number - 1
     made = np.empty(owners.shape[0], np.int32)
     for row in range(owners.shape[0]):
         made[row] = places[owners[row] - low]

@@ -7,7 +7,7 @@ import numpy as np
 from core.kmember.classes import Classes, costs_with, measure, sit_down, stand_up
 from core.kmember.growing import grow
 from core.kmember.set_labels import Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, take_into, words_for
-from core.recoding.price_kernels import Numbers, Places, Prices, whole
+from core.recoding.price_kernels import Numbers, Places, Prices, order_of, whole
 
 
 @kernel
@@ -101,7 +101,12 @@ def split_grown(records: Records, prices: Prices, classes: Classes, k: int) -> i
         size = classes.sizes[number]
         if size < 2 * k:
             continue
-        rows = np.sort(classes.members[number, :size])
+        seated = np.empty(size, np.int64)
+        for at in range(size):
+            seated[at] = classes.members[number, at]
+        rows = np.empty(size, np.int32)
+        for at, place in enumerate(order_of(seated)):
+            rows[at] = seated[place]
         numbers, free = np.full(size // k, number), whole(0)
         for at in range(1, numbers.shape[0]):
             while classes.sizes[free] > 0:

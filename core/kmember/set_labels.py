@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
-from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, column_price, whole
+from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, column_price, order_of, whole
 
 MODULES = (
     "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.exchange",
@@ -174,6 +174,7 @@ def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices:
     room = rows * columns
     firsts, value_places, value_bits = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, np.int32(-1))
     starts, bit_starts = np.zeros(columns + 1, np.int32), np.zeros(columns + 1, np.int32)
+    unsorted, ascending = np.empty(rows, np.int64), np.empty(rows, np.int32)
     bit = value = priced = 0
     for column in range(columns):
         bears, different = terms[column, SIDE] != FIRST, whole(0)
@@ -182,7 +183,10 @@ def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices:
                 scratch[places[row, column]] = row + 1
                 found[different] = places[row, column]
                 different += 1
-        ascending = np.sort(found[:different])
+        for at in range(different):
+            unsorted[at] = found[at]
+        for at, one in enumerate(order_of(unsorted[:different])):
+            ascending[at] = unsorted[one]
         for at in range(different):
             place = ascending[at]
             if bears:
@@ -194,11 +198,14 @@ def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices:
             values[row, priced] = value + at
             if counted[column]:
                 bits[row, column] = bit + at
-        for place in ascending:
-            scratch[place] = 0
+        for at in range(different):
+            scratch[ascending[at]] = 0
         value += different * bears
         bit += different * counted[column]
         priced += bears
         starts[column + 1], bit_starts[column + 1] = value, bit
-    values = np.ascontiguousarray(values[:, :priced])
-    return Records(places, bits, people, values, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])
+    kept = np.empty((rows, priced), np.int32)
+    for row in range(rows):
+        for column in range(priced):
+            kept[row, column] = values[row, column]
+    return Records(places, bits, people, kept, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])

@@ -121,7 +121,13 @@ def _price_levels(
 ) -> None:
     """Does it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
-    middle = first + np.searchsorted(places[first:end], low)
+    middle, beyond = whole(first), whole(end)
+    while middle < beyond:
+        half = (middle + beyond) // 2
+        if places[half] < low:
+            middle = half + 1
+        else:
+            beyond = half
     for side in range(2):
         level = start
         for step in range(end - middle if side else middle - first):

@@ -23,6 +23,7 @@ from core.mondrian.rows import (  # fmt: skip
 )
 from core.mondrian.scores import cheapest_cut, score_of
 from core.privacy.kernels import Demands, kernel
+from core.recoding.price_kernels import order_of
 
 STRICT, MEDIAN, RELAXED = range(3)
 
@@ -87,7 +88,7 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
         if np.int64(ranks[row, qid]) == value:
             numbers[size] = order[row]
             size += 1
-    return int(np.sort(numbers[:size])[tied - 1])
+    return int(numbers[order_of(numbers[:size])[tied - 1]])
 
 
 @kernel
@@ -108,7 +109,9 @@ def choose_cut(
     Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
     is compiled.
     """
-    weight = rows.weights[bounds[0] : bounds[1]].sum()
+    weight = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        weight += rows.weights[row]
     # Most nodes are leaves: they are settled before anything is measured.
     if weight < 2 * k or bounds[1] - bounds[0] < 2:
         return NO_CUT
@@ -211,13 +214,20 @@ def cut_all(
             cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
-                starts = np.concatenate((starts, np.empty_like(starts)))
+                longer = np.empty(2 * classes + 2, np.int64)
+                for at in range(classes):
+                    longer[at] = starts[at]
+                starts = longer
             starts[classes] = first
             classes += 1
             continue
         middle = split(rows, (first, end), cut, room)
         if depth + 2 > stack.shape[0]:
-            stack = np.concatenate((stack, np.empty_like(stack)))
+            deeper = np.empty((2 * stack.shape[0], 2 + qids), np.int64)
+            for at in range(depth):
+                for part in range(2 + qids):
+                    deeper[at, part] = stack[at, part]
+            stack = deeper
         # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle

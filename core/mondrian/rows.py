@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.privacy.kernels import kernel
-from core.recoding.price_kernels import Places
+from core.recoding.price_kernels import Places, order_of
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -173,6 +173,16 @@ def find_extents(rows: Rows, bounds: Bounds, scale: Scale, room: Room) -> None:
 
 
 @kernel
+def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
+    """Sorts the rows of a node by rank of a QID; returns how far each is from the first one."""
+    first, end = bounds
+    numbers = np.empty(end - first, np.int64)
+    for row in range(first, end):
+        numbers[row - first] = rows.ranks[row, qid]
+    return order_of(numbers)
+
+
+@kernel
 def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room) -> int:
     """Adds up the records of each rank of a QID in a node.
 
@@ -191,7 +201,8 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
     values, sums, ranks, weights = room.values, room.sums, rows.ranks, rows.weights
     size: int = whole(0)
     if high - low <= 4 * (end - first) + 64:
-        sums[: high - low + 1] = 0
+        for offset in range(high - low + 1):
+            sums[offset] = 0
         for row in range(first, end):
             sums[np.int64(ranks[row, qid]) - low] += weights[row]
         for offset in range(high - low + 1):
@@ -200,7 +211,7 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
                 size += 1
         return size
     # Few rows over a wide domain: sorting them costs less than walking through it.
-    for offset in np.argsort(ranks[first:end, qid].astype(np.int64)):
+    for offset in order_of_rows(rows, bounds, qid):
         rank = np.int64(ranks[first + offset, qid])
         if size == 0 or values[size - 1] != rank:
             values[size], sums[size] = rank, 0

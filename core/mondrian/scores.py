@@ -7,7 +7,22 @@ from math import log
 import numpy as np
 
 from core.mondrian.halves import allowed
-from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, PersonsByRow, Prices, Room, Rows, Scale, weigh, whole
+from core.mondrian.rows import (
+    ALL_TIES,
+    NO_CUT,
+    Bounds,
+    Cut,
+    Floats,
+    Numbers,
+    PersonsByRow,
+    Prices,
+    Room,
+    Rows,
+    Scale,
+    order_of_rows,
+    weigh,
+    whole,
+)
 from core.privacy.kernels import Demands, kernel
 from core.recoding.price_kernels import UNIT, column_price
 
@@ -71,7 +86,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, price
     low, high = room.values[0], room.values[size - 1]
     if high - low > 4 * (end - first) + 64:
         index = whole(0)
-        for at, offset in enumerate(np.argsort(rows.ranks[first:end, qid].astype(np.int64))):
+        for at, offset in enumerate(order_of_rows(rows, bounds, qid)):
             prices.sorted[at] = first + offset
             if np.int64(rows.ranks[first + offset, qid]) != room.values[index]:
                 index += 1

@@ -86,7 +86,9 @@ def cut_places(
     last = widths.shape[0] - 1
     # Lower and upper line of a part, its first value and the one after its last. A part is at most 63 cuts by halves below the whole.
     stack = np.empty((1024, 4), np.int64)
-    stack[0] = -widths[last] if places.shape[0] and places[0] < 0 else 0, widths[last], 0, places.shape[0]
+    # Number by number: an array that is set to a tuple takes seconds to compile.
+    stack[0, 0] = -widths[last] if places.shape[0] and places[0] < 0 else 0
+    stack[0, 1], stack[0, 2], stack[0, 3] = widths[last], 0, places.shape[0]
     size = 1
     while size:
         size -= 1
@@ -100,7 +102,13 @@ def cut_places(
                 width -= 1
                 continue
             line = under if under > low and (over >= high or 2 * under + step >= low + high) else over
-            at = first + np.searchsorted(places[first:end], line)
+            at, above = first, end
+            while at < above:
+                middle = (at + above) // 2
+                if places[middle] < line:
+                    at = middle + 1
+                else:
+                    above = middle
             left, right = before[at] - before[first], before[end] - before[at]
             if left >= k and right >= k:
                 starts[at], lines[at] = True, line

@@ -51,6 +51,39 @@ class Prices(NamedTuple):
 
 
 @kernel
+def order_of(numbers: Numbers) -> Numbers:
+    """Sorts numbers by merging runs of growing length; equal ones stay as they stand.
+
+    NumPy's own sorts take seconds to compile, once for each type and each caller.
+
+    Args:
+        numbers: Shape (n,), int64.
+
+    Returns:
+        Shape (n,), int64: where the numbers stand, in ascending order.
+    """
+    size = numbers.shape[0]
+    order, merged = np.empty(size, np.int64), np.empty(size, np.int64)
+    for at in range(size):
+        order[at] = at
+    width = 1
+    while width < size:
+        for start in range(0, size, 2 * width):
+            middle, end = min(start + width, size), min(start + 2 * width, size)
+            left, right = start, middle
+            for at in range(start, end):
+                if left < middle and (right >= end or numbers[order[left]] <= numbers[order[right]]):
+                    merged[at] = order[left]
+                    left += 1
+                else:
+                    merged[at] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@kernel
 def column_price(terms: Numbers, numbers: Places, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
     """Returns what a column costs; of a pair the second bears the price of both.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from data.lots import tickets
 from hypothesis import given
 from hypothesis import strategies as st
+
+from data.lots import tickets
 
 
 @given(st.lists(st.integers(1, 1_000), min_size=1, max_size=60))

@@ -187,7 +187,10 @@ def test_what_killed_runs_were_writing_is_cleared_by_the_next_run(anonymise: Ano
     job = people_job(tmp_path, TABLE)
     work = tmp_path / ".skald"
     anonymise(job, "privacy.k=2", "suppression.limit=0.5")
-    left = [folder / ".people-0123456789abcdef.record.7-00ff.part" for folder in (work / ".releases", work / "people", work / "people/artifacts")]
+    left = [
+        folder / ".people-0123456789abcdef.record.7-00ff.part"
+        for folder in (work / ".releases", work / "people", work / "people/artifacts")
+    ]
     kept = work / ".releases" / "notes.part"
     for path in (*left, kept):
         path.write_bytes(b"half")

@@ -127,7 +127,9 @@ def test_lots_and_shares_of_people_change_nothing(
     one = cut(job(tmp_path / "one", method=method, chunk_rows=90))
     monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     if method is not RELAXED:
-        monkeypatch.setattr("tasks.mondrian.fragments.batches_of_runs", lambda runs, tables, group, most: batches_of_runs(runs, tables, group, 40))
+        monkeypatch.setattr(
+            "tasks.mondrian.fragments.batches_of_runs", lambda runs, tables, group, most: batches_of_runs(runs, tables, group, 40)
+        )
     two = cut(job(tmp_path / "two", method=method, chunk_rows=90))
     assert list((tmp_path / "two" / ".skald" / "people" / "artifacts" / "visits").glob("*.npy"))
     assert one.manifest.persons == two.manifest.persons
