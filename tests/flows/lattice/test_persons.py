@@ -250,7 +250,7 @@ def test_little_memory_shares_the_people_out(anonymise: Anonymise, tmp_path: Pat
     plain = anonymise(job(tmp_path / "plain"))
     monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
     shared = anonymise(job(tmp_path / "shared", files=3))
-    assert list((tmp_path / "shared" / ".skald" / "people" / "artifacts" / "visits").glob("*.npy"))
+    assert list((tmp_path / "shared" / ".skald" / "people" / "artifacts" / "person_cells").glob("*.npy"))
     assert (plain.manifest.node, plain.manifest.persons) == (shared.manifest.node, shared.manifest.persons)
 
 

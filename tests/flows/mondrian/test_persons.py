@@ -131,7 +131,7 @@ def test_lots_and_shares_of_people_change_nothing(
             "tasks.mondrian.fragments.batches_of_runs", lambda runs, tables, group, most: batches_of_runs(runs, tables, group, 40)
         )
     two = cut(job(tmp_path / "two", method=method, chunk_rows=90))
-    assert list((tmp_path / "two" / ".skald" / "people" / "artifacts" / "visits").glob("*.npy"))
+    assert list((tmp_path / "two" / ".skald" / "people" / "artifacts" / "person_cells").glob("*.npy"))
     assert one.manifest.persons == two.manifest.persons
     assert released(one.folder).equals(released(two.folder))
 
