@@ -19,11 +19,11 @@ from tasks.source.chunks import PieceKey, Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import StepCode, fingerprint_of
 from tasks.store.sealed import seal, unsealed
-from tasks.store.store import Artifact, Store
+from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.members import Part
 from tasks.writing.people import KeptPeople
 
-FOLDER = "releases"
+FOLDER = RELEASES
 MOST_KEPT = 10
 """Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
 # Of the code that reads recodings and not of this module: only by that could an old one be misread.
@@ -174,6 +174,12 @@ def forget_older(store: Store) -> set[tuple[str, str]]:
         record.unlink(missing_ok=True)
     entries = [entry for record in records[:MOST_KEPT] if (entry := read_entry(record.stem, store))]
     return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
+
+
+def oldest_kept(store: Store) -> int | None:
+    """Returns when the oldest release that this run folder remembers was made, in ns; None where it has not forgotten any yet."""
+    made = sorted((path.stat().st_mtime_ns for path in (store.folder / FOLDER).glob("*.record")), reverse=True)
+    return made[MOST_KEPT - 1] if len(made) >= MOST_KEPT else None
 
 
 def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:

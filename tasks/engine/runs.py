@@ -89,7 +89,7 @@ class Run:
             give_back()
         self.work.keep()
 
-    def published(self, kept: Container[tuple[str, str]] | None = None) -> None:
+    def published(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
         """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
@@ -97,10 +97,13 @@ class Run:
         Args:
             kept: Step and key of what earlier releases are compared by; what else was made of earlier states of the source goes. None
                 removes nothing of the kind.
+            since: What no run had a use for since then goes too, in ns.
         """
         self.store.remove(*AFTER_PUBLICATION)
         if kept is not None:
             self.store.prune(OF_ALL_CHUNKS, kept)
+            if since is not None:
+                self.store.prune_unused(since, kept)
             for record in (self.job.work_path / "results").glob("*"):
                 if record.name not in self.asked:
                     record.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registry, open_registry
-from tasks.composition.release_history import forget_older, write_entry
+from tasks.composition.release_history import forget_older, oldest_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeats
 from tasks.engine.calls import workers_of
@@ -180,7 +180,7 @@ def _verified_and_published(
             run.untold = run.untold.model_copy(update={"repeats": repeats, "overlaps": related["overlaps"] or ()})
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFT_OVER
-    run.published(forget_older(run.store))
+    run.published(forget_older(run.store), oldest_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
     return _told(Published(manifest, job.target_path / release, new=True, untold=run.untold))
 

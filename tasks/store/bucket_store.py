@@ -157,6 +157,9 @@ class BucketStore(Store):
             keys = {name: key_in_name(PurePosixPath(name).name) for name in there}
             self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in kept)
 
+    def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
+        """Removes nothing: what is old in a bucket is a matter of the bucket's own rules of its life."""
+
     def clear(self) -> None:
         """Removes everything that the store holds."""
         self._remove(self.bucket.sizes(BELOW))

@@ -7,9 +7,10 @@ Artefacts hold raw values: folders are 0700 and files 0600.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.keys import Key
 from tasks.store.sealed import seal, unsealed
+
+RELEASES = "releases"
+"""The folder beside those of steps in which it is noted what each release was made of."""
 
 
 class Artifact(BaseModel):
@@ -199,11 +203,30 @@ class Store:
             for record in (self.folder / step).glob("*.record"):
                 if (step, record.stem) in self.used or (step, record.stem) in kept:
                     continue
-                # The record goes first here too.
-                record.unlink(missing_ok=True)
-                for path in record.parent.glob(f"{record.stem}.*"):
-                    path.unlink(missing_ok=True)
-                    self._believed.pop(path, None)
+                self._remove_kept(record)
+
+    def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
+        """Removes the artefacts that no run had a use for since a moment, but for the given ones.
+
+        Args:
+            since: In nanoseconds since the epoch.
+            kept: Step and key of those that stay.
+        """
+        for step, key in self.used:
+            with suppress(FileNotFoundError):
+                os.utime(self._record(step, key))
+        for folder in self.folder.iterdir():
+            if folder.is_dir() and folder.name != RELEASES:
+                for record in folder.glob("*.record"):
+                    if record.stat().st_mtime_ns < since and (folder.name, record.stem) not in kept:
+                        self._remove_kept(record)
+
+    def _remove_kept(self, record: Path) -> None:
+        # The record goes first here too.
+        record.unlink(missing_ok=True)
+        for path in record.parent.glob(f"{record.stem}.*"):
+            path.unlink(missing_ok=True)
+            self._believed.pop(path, None)
 
     @classmethod
     def at(cls, work: Path) -> Self:

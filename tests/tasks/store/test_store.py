@@ -223,3 +223,21 @@ def test_what_ends_a_watch_with_an_error_is_not_kept(folder: Path) -> None:
     with pytest.raises(LookupError):
         fresh(folder).watching(changed).make("step", KEY, ".txt", write())
     assert list((folder / "artifacts" / "step").iterdir()) == []
+
+
+def test_what_no_run_had_a_use_for_since_a_moment_goes_but_for_what_is_kept(tmp_path: Path) -> None:
+    keys = {name: STEP.key(name) for name in ("old", "kept", "used", "new")}
+
+    def made(store: Store, name: str) -> Artifact:
+        return store.make("step", keys[name], ".txt", lambda part: part.write_text(name))
+
+    first = Store.at(tmp_path)
+    old = {name: made(first, name) for name in ("old", "kept", "used")}
+    for record in first.folder.glob("*/*.record"):
+        os.utime(record, ns=(1_000, 1_000))
+    later = Store.at(tmp_path)
+    new, used = made(later, "new"), made(later, "used")
+    later.prune_unused(2_000, {("step", keys["kept"])})
+    again = Store.at(tmp_path)
+    assert not again.path(old["old"]).exists()
+    assert [again.whole(one) for one in (old["old"], old["kept"], used, new)] == [False, True, True, True]
