@@ -10,7 +10,7 @@ from core.kmember.classes import Classes, seated
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.set_labels import Records, block_of, kernel, set_label_price, words_for
-from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, order_of, whole
+from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, ascending_order, whole
 
 
 @kernel
@@ -85,7 +85,7 @@ def _split(records: Records, owners: Places, k: int, prices: Prices) -> Places:
     for row in range(owners.shape[0]):
         numbered[row] = owners[row]
         names = max(names, whole(owners[row] + 1))
-    ascending = order_of(numbered)
+    ascending = ascending_order(numbered)
     for row in range(owners.shape[0]):
         order[row] = ascending[row]
     words = words_for(records)

@@ -7,7 +7,7 @@ import numpy as np
 from core.kmember.classes import Classes, costs_with, measure, sit_down, stand_up
 from core.kmember.growing import grow
 from core.kmember.set_labels import Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, take_into, words_for
-from core.recoding.price_kernels import Numbers, Places, Prices, order_of, whole
+from core.recoding.price_kernels import Numbers, Places, Prices, ascending_order, whole
 
 
 @kernel
@@ -105,7 +105,7 @@ def split_grown(records: Records, prices: Prices, classes: Classes, k: int) -> i
         for at in range(size):
             seated[at] = classes.members[number, at]
         rows = np.empty(size, np.int32)
-        for at, place in enumerate(order_of(seated)):
+        for at, place in enumerate(ascending_order(seated)):
             rows[at] = seated[place]
         numbers, free = np.full(size // k, number), whole(0)
         for at in range(1, numbers.shape[0]):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
-from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, column_price, order_of, whole
+from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, ascending_order, column_price, whole
 
 MODULES = (
     "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.exchange",
@@ -185,7 +185,7 @@ def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices:
                 different += 1
         for at in range(different):
             unsorted[at] = found[at]
-        for at, one in enumerate(order_of(unsorted[:different])):
+        for at, one in enumerate(ascending_order(unsorted[:different])):
             ascending[at] = unsorted[one]
         for at in range(different):
             place = ascending[at]

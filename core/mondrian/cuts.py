@@ -23,7 +23,7 @@ from core.mondrian.rows import (  # fmt: skip
 )
 from core.mondrian.scores import cheapest_cut, score_of
 from core.privacy.kernels import Demands, kernel
-from core.recoding.price_kernels import order_of
+from core.recoding.price_kernels import ascending_order
 
 STRICT, MEDIAN, RELAXED = range(3)
 
@@ -88,7 +88,7 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
         if np.int64(ranks[row, qid]) == value:
             numbers[size] = order[row]
             size += 1
-    return int(numbers[order_of(numbers[:size])[tied - 1]])
+    return int(numbers[ascending_order(numbers[:size])[tied - 1]])
 
 
 @kernel

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.privacy.kernels import kernel
-from core.recoding.price_kernels import Places, order_of
+from core.recoding.price_kernels import Places, ascending_order
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -179,7 +179,7 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
     numbers = np.empty(end - first, np.int64)
     for row in range(first, end):
         numbers[row - first] = rows.ranks[row, qid]
-    return order_of(numbers)
+    return ascending_order(numbers)
 
 
 @kernel

@@ -51,7 +51,7 @@ class Prices(NamedTuple):
 
 
 @kernel
-def order_of(numbers: Numbers) -> Numbers:
+def ascending_order(numbers: Numbers) -> Numbers:
     """Sorts numbers by merging runs of growing length; equal ones stay as they stand.
 
     NumPy's own sorts take seconds to compile, once for each type and each caller.

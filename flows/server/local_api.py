@@ -9,15 +9,17 @@ memory. What the user has set (environment, `.env`, `prefect.toml`, `pyproject.t
 from __future__ import annotations
 
 import gc
+import io
 import logging
 import os
 import secrets
 import socket
 import sqlite3
+import sys
 import threading
 import time
 import warnings
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, redirect_stderr, suppress
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -82,6 +84,7 @@ def prepare(home: Path | None = None) -> bool:
 
     Raises:
         OSError: The home cannot be made.
+        ServerError: Prefect cannot read its own settings.
     """
     os.environ.setdefault("DO_NOT_TRACK", "1")  # read on import
     if "PREFECT_HOME" not in os.environ:
@@ -92,7 +95,7 @@ def prepare(home: Path | None = None) -> bool:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.environ["PREFECT_HOME"] = str(home)
     with _imports():
-        configured = _current().api.url is not None
+        configured = _settings_read().api.url is not None
         if not configured:  # on in Prefect's default profile; a flow outside of `api` is to fail, not to start a second process
             os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_ENABLED", "false")
         _set(QUIET if configured else QUIET | LOCAL)
@@ -179,6 +182,21 @@ def _server_fault() -> ServerError | None:
 
 def _current() -> Any:
     return import_module("prefect.settings").get_current_settings()
+
+
+def _settings_read() -> Any:
+    """Loads Prefect, whose settings may be damaged: it says so in several voices, of which one is left."""
+    with redirect_stderr(io.StringIO()) as said, warnings.catch_warnings(record=True):
+        try:
+            settings = _current()
+        except SkaldError:
+            raise
+        except Exception as error:
+            found: list[Any] = error.errors() if hasattr(error, "errors") else []
+            named = {str(one["loc"][0]) for one in found if one["type"] != "default_factory_not_called"}
+            raise ServerError.bad_settings(sorted(name.upper() if name.startswith("prefect_") else name for name in named)) from None
+    sys.stderr.write(said.getvalue())
+    return settings
 
 
 def _refresh() -> None:

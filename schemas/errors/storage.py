@@ -214,6 +214,15 @@ class ServerError(StorageError):
         )
 
     @classmethod
+    def bad_settings(cls, settings: Sequence[str]) -> ServerError:
+        """Prefect's settings are not what Prefect takes; of which ones it says the names, and values are not repeated."""
+        named = f" ({listed(settings)})" if settings else ""
+        return cls(
+            f"Prefect cannot read its settings{named}. Look at its variables (PREFECT_…), .env, prefect.toml, pyproject.toml and the "
+            "active profile in ~/.prefect/profiles.toml, or run with --direct, which needs no Prefect. Nothing was published."
+        )
+
+    @classmethod
     def gone(cls) -> ServerError:
         """It went away in the middle of a run."""
         return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
