@@ -21,7 +21,7 @@ from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
 from core.mondrian.rows import Told
-from core.order.sorting import ascending_order, order_of_digests
+from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Places, Prices
 from core.recoding.prices import Labels, label_prices
@@ -132,7 +132,7 @@ class Members:
                 blocks = self._blocks_of_classes(ranks, classes, effort.block, SCORES[(number - 1) % len(SCORES)])
             # Classes are grown in an order that has nothing to do with those that cuts make.
             groups = blocks if anew else blocks * (int(classes.max()) + 1) + classes
-            order = by_digest[ascending_order(groups[by_digest], int(groups.max()))]
+            order = by_digest[order_of(groups[by_digest], int(groups.max()))]
             owners = classes[order] if anew else _ascending(classes[order])
             people = NONE if self.unit.people is None else self.unit.people[order]
             mine, starts = np.ascontiguousarray(columns[order]), np.append(0, np.cumsum(np.bincount(blocks)))
