@@ -37,6 +37,7 @@ class TablesOutcome(BaseModel):
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
         evaluated: See ``loss``.
         nodes: See ``loss``.
+        classes: Classes of persons, where these were made and no levels chosen.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,6 +47,7 @@ class TablesOutcome(BaseModel):
     loss: float
     evaluated: int
     nodes: int
+    classes: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 from tasks.engine.steps import one
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
@@ -32,20 +34,27 @@ class ReleasedTables(HistoryTables):
     """All tables, and what is published of them.
 
     Attributes:
-        node: The level of each quasi-identifier, in the order of the job.
+        node: The level of each quasi-identifier, in the order of the job; empty where each row has levels of its own.
         chosen: Which persons are published, and which rows of them are not.
         release: The id of the release, by which pseudonyms are new in each.
+        matched: The levels of each row, by table; empty where a column has one.
     """
 
     node: Node
     chosen: Artifact
     release: str
+    matched: Mapping[str, Artifact]
 
     @classmethod
-    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str) -> Self:
+    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str, matched: Mapping[str, Artifact]) -> Self:
         """Returns the tables with what is published of them."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
-        return cls(*known, node, chosen, release)
+        return cls(*known, node, chosen, release, matched)
+
+    def published_levels(self, table: str) -> dict[str, int | None]:
+        """Returns the level of each quasi-identifier of a table, by name; None where each row has one of its own."""
+        qids = self.tables[table].qids
+        return dict(zip(qids, self.levels_of(self.node, table), strict=True)) if self.node else dict.fromkeys(qids)
 
     def persons_kept(self) -> NDArray[np.int64]:
         """Returns the persons who are published, ascending."""
@@ -79,13 +88,21 @@ class ReleasedTables(HistoryTables):
 
 
 def _labels(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Registers a table of code and label for each quasi-identifier."""
+    """Registers a table of code and label for each quasi-identifier, of every level where rows have levels of their own."""
     if (coding := given.codings.get(table)) is None:
         return
-    for place, (hierarchy, level) in enumerate(zip(coding.hierarchies, given.levels_of(given.node, table), strict=True)):
-        groups = hierarchy.groups[level]
-        labels = hierarchy.labels[level].take(pa.array(groups))
-        connection.register(f"labels_{place}", pa.table({"code": pa.array(np.arange(len(groups), dtype=np.uint32)), "label": labels}))
+    levels = [[level] for level in given.levels_of(given.node, table)] if given.node else [range(one.levels) for one in coding.hierarchies]
+    for place, (hierarchy, mine) in enumerate(zip(coding.hierarchies, levels, strict=True)):
+        tables = [_labels_of_level(hierarchy, level, alone=bool(given.node)) for level in mine]
+        connection.register(f"labels_{place}", pa.concat_tables(tables))
+
+
+def _labels_of_level(hierarchy: Hierarchy, level: int, *, alone: bool) -> pa.Table:
+    """Returns code, level and label of every value at a level; labels are texts, unless they are those of the one level there is."""
+    groups, labels = hierarchy.groups[level], hierarchy.labels[level]
+    codes = pa.array(np.arange(len(groups), dtype=np.uint32))
+    label = (labels if alone else as_text(labels).cast(pa.string())).take(pa.array(groups))
+    return pa.table({"code": codes, "level": pa.array(np.full(len(groups), level, np.uint8)), "label": label})
 
 
 def keys_sql(given: ReleasedTables, table: str) -> str:
@@ -103,8 +120,12 @@ def released_sql(given: ReleasedTables, table: str) -> str:
     published, joins = given.linking_sql(table)
     own, spec = given.tables[table], given.job.tables[table]
     columns = [f"{expression} AS {quote(column)}" for column, expression in published.items()]
+    if matched := given.matched.get(table):
+        path = literal(str(given.store.path(matched)))
+        joins.append(f"JOIN read_parquet({path}, file_row_number = true) AS g ON g.file_row_number = m.row")
     for place, name in enumerate(own.qids):
-        joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}")
+        of_row = f" AND labels_{place}.level = g.level_{place}" if matched else ""
+        joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
         columns.append(f"labels_{place}.label AS {quote(name)}")
     payload = own.table.source.payload
     columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
@@ -166,6 +187,7 @@ TABLES = FileStep(
         given.node,
         given.release,
         table,
+        matched.sha256 if (matched := given.matched.get(table)) else None,
     ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
 )
