@@ -138,6 +138,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
         failing = failing_persons(numbers, k)
         if failing > most:
             return NodeCost(failing, failing, np.inf)
+        if not failing and not promises:
+            return NodeCost(0, 0, costs.loss(node, np.zeros(given.persons, np.bool_)))
         classes, sizes = class_of_each(numbers)
         if promises:
             failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())

@@ -97,6 +97,9 @@ def test_no_choice_of_few_rows_is_rare_where_whole_histories_are_not(tmp_path: P
     rows = read_release(made.folder)
     visits = children(rows["visit"], "person_id")
     of_unit = {row["person_id"]: row["age"] for row in rows["person"]}
+    other = tables(tmp_path / "job.yaml", ("chunk_rows=30", "target=elsewhere", "work=other", "threads=1"))
+    one, two = ([path.read_bytes() for path in sorted((run.folder / "data").rglob("*.parquet"))] for run in (made, other))
+    assert one == two, "chunks or threads decide"
     assert not rare_choices(of_unit, {person: [[row["ward"] for row in visits.get(person, [])]] for person in of_unit}, 2, 5)
     assert made.manifest.min_class >= 5
 
