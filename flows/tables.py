@@ -9,8 +9,8 @@ from tasks.relational.making.checks import TableSet, check_relations, check_type
 from tasks.relational.making.linking import link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.reading import carry_rows, open_tables, read_tables
-from tasks.relational.making.withholding import choose_levels
-from tasks.relational.making.writing import ReleasedTables, write_tables
+from tasks.relational.making.releasing import choose_release
+from tasks.relational.making.writing import write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
 
@@ -38,9 +38,7 @@ def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publish
             carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
             check_relations(carried)
         with run.phase("phase 2: histories"):
-            histories = align_rows(link_rows(carried))
-            outcome, chosen = choose_levels(histories)
+            outcome, released = choose_release(align_rows(link_rows(carried)), release)
         with run.phase("phase 3: tables"):
-            released = ReleasedTables.of(histories, outcome.node, chosen, release)
             written = write_tables(released)
         return publish_tables(released, outcome, written)

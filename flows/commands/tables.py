@@ -90,12 +90,15 @@ def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
         Screen(highlight=False).print(where)
 
 
-def init_of_tables(folders: Sequence[Path], out: Path) -> None:
+def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None:
     """Drafts a job of several tables, a folder each, and tells what was found."""
     from schemas.errors.base import counted
-    from tasks.relational.draft import draft_tables, relations_of
+    from tasks.relational.draft import draft_content, draft_tables, relations_of
 
     drafted = draft_tables(folders, out)
+    if as_json:
+        print_json(draft_content(drafted, out))
+        return
     screen = Screen(highlight=False)
     for name, sentence in relations_of(drafted).items():
         screen.print(f"{name}: {sentence}")

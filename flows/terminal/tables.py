@@ -26,7 +26,10 @@ def plan_lines(plan: TablesPlan) -> str:
         lines.append(
             f"'{name}': {counted(table.rows, 'row')} in {counted(table.files, 'file')}{hangs}. Groups by level: {levels or 'none'}."
         )
-    lines.append(f"The lattice of all tables has {counted(plan.nodes, 'node')}.")
+    if plan.nodes is None:
+        lines.append("Persons are cut into classes (Mondrian); the rows of a class are aligned, each with labels of its own levels.")
+    else:
+        lines.append(f"The lattice of all tables has {counted(plan.nodes, 'node')}.")
     if plan.below_k is not None:
         lines.append(f"As they are, the histories of {counted(plan.below_k, 'person')} are shared by fewer than k.")
     return "\n".join(lines)

@@ -83,6 +83,22 @@ class HistoryError(PrivacyError):
         )
 
     @classmethod
+    def rows_fail(cls, most: int) -> HistoryError:
+        """Classes of persons withhold more rows than may be, also without those that withhold most."""
+        return cls(
+            f"Classes of persons withhold more rows than suppression.rows allows, also with {counted(most, 'person')} left out. Raise "
+            "suppression.rows or suppression.limit, bound the rows of a person (rows: {most: n}) or lower privacy.k; nothing was published."
+        )
+
+    @classmethod
+    def values_fail_classes(cls, most: int) -> HistoryError:
+        """Classes of persons cannot keep what is promised of sensitive values."""
+        return cls(
+            f"No classes of persons keep what privacy.l and privacy.t promise of their values while at most {counted(most, 'person')} are "
+            "left out. Ask for less, or raise suppression.limit; nothing was published."
+        )
+
+    @classmethod
     def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
         """Even at the coarsest levels too many persons have a choice of rows that few share."""
         return cls(

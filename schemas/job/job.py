@@ -84,7 +84,7 @@ class Job(JobModel):
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
     _at_hand: Path | None = PrivateAttr(default=None)
-    _is_of_several: bool = PrivateAttr(default=False)
+    _method_of_several: str = PrivateAttr(default="")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -110,7 +110,12 @@ class Job(JobModel):
     @property
     def is_of_several(self) -> bool:
         """Whether this is one table of a job of several, in which persons are counted whatever the table says."""
-        return self._is_of_several
+        return bool(self._method_of_several)
+
+    @property
+    def asked_method(self) -> str:
+        """The method that the job file names, also where this is one of several tables."""
+        return self._method_of_several or self.method.name
 
     @property
     def task_memory(self) -> int:

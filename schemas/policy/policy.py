@@ -124,9 +124,9 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.person is not said; name the columns that tell persons apart, or say none if every record is a person")
     if job.columns.accept_untreated and not policy.accept_untreated:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
-    if policy.methods is not None and job.method.name not in policy.methods:
+    if policy.methods is not None and job.asked_method not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
-        faults.append(f"method.name is '{job.method.name}', and the policy allows {allowed}")
+        faults.append(f"method.name is '{job.asked_method}', and the policy allows {allowed}")
     return faults + banned_faults(policy, named_columns(job))
 
 

@@ -37,7 +37,7 @@ class ReleasedTable(BaseModel):
         withheld: Rows of persons who are published that are not, because the job bounds them or to bring histories to k.
         suppressed: Rows of persons who are left out.
         orphans: Rows whose reference finds nobody.
-        levels: Level by quasi-identifier.
+        levels: Level by quasi-identifier; null where rows have labels of several levels.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,7 +47,7 @@ class ReleasedTable(BaseModel):
     withheld: int
     suppressed: int
     orphans: int
-    levels: dict[str, int]
+    levels: dict[str, int | None]
 
 
 class TablesLoss(BaseModel):
@@ -84,7 +84,7 @@ class TablesManifest(BaseModel):
         tables: What became of each table.
         loss: Losses, figures of the published labels.
         optimal: How far the search came.
-        search: Nodes of the lattice.
+        search: Nodes of the lattice, or classes of persons.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase, and ``peak_rss`` the largest resident size of the process, bytes.

@@ -36,7 +36,7 @@ def table_job(job: TablesJob, name: str) -> Job:
         threads=job.threads,
         run_by=job.run_by,
     )
-    made._folder, made._is_scratch, made._is_of_several = job.folder, job.is_scratch, True
+    made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
     return made
 
 

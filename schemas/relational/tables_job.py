@@ -117,6 +117,15 @@ class TablesMethod(MethodSpec):
     """What is best: the least certainty penalty over all tables, range over range or values covered."""
 
 
+class PersonsMethod(MethodSpec):
+    """Mondrian over persons: classes of persons, whose rows are aligned and published with one label in each column."""
+
+    name: Literal["mondrian"] = "mondrian"
+    """Chooses this algorithm."""
+    objective: Literal["gcp", "gcp_covered"] = "gcp"
+    """By which certainty penalty rows are aligned: range over range, or values covered."""
+
+
 class TablesJob(JobModel):
     """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
 
@@ -133,7 +142,7 @@ class TablesJob(JobModel):
     """How much may be left out; nothing unless it is said."""
     orphans: Literal["refuse", "drop"] = "refuse"
     """What becomes of rows whose reference finds nobody: the job is refused, or they are left out and counted."""
-    method: Annotated[MethodSpec, Choice({"skald": TablesMethod}, "name")] = Field(default_factory=TablesMethod)
+    method: Annotated[MethodSpec, Choice({"skald": TablesMethod, "mondrian": PersonsMethod}, "name")] = Field(default_factory=TablesMethod)
     """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes."""
@@ -162,6 +171,11 @@ class TablesJob(JobModel):
         tree, _ = tree_of({name: list(table.references.values()) for name, table in self.tables.items()})
         assert tree is not None
         return tree
+
+    @property
+    def is_local(self) -> bool:
+        """Whether rows have labels of levels of their own, and not one level for each whole column."""
+        return isinstance(self.method, PersonsMethod)
 
     @property
     def objective(self) -> str:

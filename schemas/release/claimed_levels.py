@@ -13,7 +13,7 @@ class ClaimedLevels(BaseModel):
     """What a release says of the levels of its labels.
 
     Attributes:
-        levels: By quasi-identifier, each level that one of its labels may be of, ascending.
+        levels: By quasi-identifier, each level that one of its labels may be of, ascending; empty where that is any.
         tops: By quasi-identifier, the last level that there is; those that are not known are left out.
         starred: Whether ``*`` may stand in single cells.
     """

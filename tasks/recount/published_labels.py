@@ -147,7 +147,7 @@ def labels_of_levels(
         HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
-    said = claim.levels[qid.name]
+    said = claim.levels[qid.name] or range(len(above) + 1)
     if not all(0 <= level <= len(above) for level in said) or claim.tops.get(qid.name, len(above)) != len(above):
         return None
     claims = [level_claimed(above[level - 1](), columns) if level else values_claimed(values, columns) for level in said]

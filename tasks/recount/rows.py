@@ -130,7 +130,7 @@ class RowsHere(Rows):
         [(threads,)] = self.connection.execute("SELECT current_setting('threads')").fetchall()
         self._tables += 1
         self.connection.execute("SET threads = 1")
-        self.connection.execute(f"CREATE TEMP TABLE grouped_{self._tables} AS {groups.sql}")
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped_{self._tables} AS {groups.sql}")
         self.connection.execute(f"SET threads = {threads:d}")
         return f"grouped_{self._tables}"
 

@@ -219,11 +219,10 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
         lines.append(f"    references: {{{shown}}}  # by their names and values")
     if not is_unit:
         lines.append("    # rows: {most: 20}  # bounds the rows of a person: many rows set people apart")
-    mine = [one for one in table.proposals if one.profile.name not in {table.key, *table.references}]
-    coarsened = [one for one in mine if one.role == "quasi_identifier" and one.hierarchy]
-    named = [one for one in mine if one.role in {"identifier", "key"}]
-    published = [one for one in mine if one.role in {"sensitive", "insensitive", "weight"}]
-    kept_back = [one for one in mine if one not in [*coarsened, *named, *published]]
+    coarsened, named, published, kept_back = (
+        [one for one in table.proposals if drafted_role(table, one) == role]
+        for role in ("quasi_identifier", "identifier", "sensitive", "withheld")
+    )
     lines.append("    columns:")
     lines += [f"      identifiers: {_names(named)}"]
     lines += [f"      withheld: {_names(kept_back)}", f"      quasi_identifiers:{'' if coarsened else ' []'}"]
@@ -231,6 +230,36 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
         why = f"DECIDE: {one.reason}" if one.question else one.reason
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
     return [*lines, f"      sensitive: {_names(published)}"]
+
+
+def drafted_role(table: DraftedTable, one: Proposal) -> str:
+    """Returns the role that a column has in the drafted job."""
+    if one.profile.name == table.key:
+        return "key"
+    if one.profile.name in table.references:
+        return "reference"
+    if one.role == "quasi_identifier" and one.hierarchy:
+        return "quasi_identifier"
+    if one.role in {"identifier", "key"}:
+        return "identifier"
+    return "sensitive" if one.role in {"sensitive", "insensitive", "weight"} else "withheld"
+
+
+def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
+    """Returns what was found of all tables as JSON can say it: keys, references and roles, and no value."""
+    tables = {
+        table.name: {
+            "key": table.key or None,
+            "references": table.references,
+            "rows": table.rows,
+            "columns": [
+                {"name": one.profile.name, "role": drafted_role(table, one), "confidence": one.confidence, "because": one.reason}
+                for one in table.proposals
+            ],
+        }
+        for table in drafted.tables
+    }
+    return {"unit": drafted.tree.unit, "tables": tables, "job": str(out)}
 
 
 def _names(proposals: Sequence[Proposal]) -> str:

@@ -20,7 +20,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     """Returns what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
     kept, found = given.persons_kept(), {}
     for table in given.job.tables:
-        levels = dict(zip(given.tables[table].qids, given.levels_of(given.node, table), strict=True))
+        levels = given.published_levels(table)
         rows, released = given.tables[table].rows, counted.records[table]
         orphans, suppressed = 0, rows - released
         if given.chain(table):

@@ -42,7 +42,8 @@ class TablesPlan(BaseModel):
         persons: See ``unit``.
         most_suppressed: Persons who may be left out.
         tables: By name.
-        nodes: Nodes of the lattice of all tables.
+        method: The algorithm.
+        nodes: Nodes of the lattice of all tables; null where rows have levels of their own.
         below_k: Persons whose history as it is fewer than k share; null where it was not counted.
         memory: Bytes.
     """
@@ -55,7 +56,8 @@ class TablesPlan(BaseModel):
     persons: int
     most_suppressed: int
     tables: dict[str, PlannedTable]
-    nodes: int
+    method: str
+    nodes: int | None
     below_k: int | None
     memory: int
 
@@ -77,8 +79,9 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         carried = TableSet(run, job, {name: carry_rows(source) for name, source in sources.items()})
         check_relations(carried)
         histories = align_rows(link_rows(carried))
-        lattice = lattice_of_tables(histories)
-        below = None if quick else failing_persons(history_numbers(histories, lattice.root), job.privacy.k)
+        nodes = None if job.is_local else lattice_of_tables(histories).nodes
+        finest = tuple(histories.hierarchy(axis).least for axis in histories.axes)
+        below = None if quick else failing_persons(history_numbers(histories, finest), job.privacy.k)
         release = tables_release_id(run, job, sources)
         planned = {
             name: PlannedTable(
@@ -99,7 +102,8 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             persons=histories.persons,
             most_suppressed=int(job.suppression.limit * histories.persons),
             tables=planned,
-            nodes=lattice.nodes,
+            method=job.method.name,
+            nodes=nodes,
             below_k=below,
             memory=job.memory,
         )

@@ -16,6 +16,7 @@ from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob
 from schemas.release.files import PublishedFile
+from schemas.release.terms import NOT_FOR_NODES
 from tasks.engine.peak_memory import give_back, peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
@@ -133,7 +134,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
         source = table.table.source
         originals[name] = Original(normalised_relation(table.table.job, source.relation), source.columns)
     files = {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
-    levels = {table: dict(zip(given.tables[table].qids, given.levels_of(given.node, table), strict=True)) for table in given.tables}
+    levels = {table: given.published_levels(table) for table in given.tables}
     return recount_tables(WrittenTables(given.job, files, originals, levels), given.run.spill, f"release '{given.release}'")
 
 
@@ -155,8 +156,8 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         min_class=counted.smallest,
         tables=tables,
         loss=loss_of_tables(tables, counted.penalties),
-        optimal="certified",
-        search={"nodes": outcome.nodes},
+        optimal=NOT_FOR_NODES if job.is_local else "certified",
+        search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},

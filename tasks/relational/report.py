@@ -35,7 +35,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         f"{counted(persons.released, 'person')} of {persons.source:,} are published in {counted(len(manifest.tables), 'table')}; "
         f"{left_out:,} are left out with all their rows.",
         *_promise_sentences(manifest),
-        f"The levels are the best of {counted(manifest.search.get('nodes', 0), 'node')}: {manifest.optimal}.",
+        _method_sentence(manifest),
     ]
     sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
     return {
@@ -51,6 +51,13 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
     }
+
+
+def _method_sentence(manifest: TablesManifest) -> str:
+    if manifest.method == "mondrian":
+        classes = manifest.search.get("classes", 0)
+        return f"Mondrian made classes of persons ({classes:,}). In each, rows are aligned; rows without partner are withheld."
+    return f"The levels are the best of {counted(manifest.search.get('nodes', 0), 'node')}: {manifest.optimal}."
 
 
 def _promise_sentences(manifest: TablesManifest) -> list[str]:
@@ -84,11 +91,15 @@ def report_texts(manifest: TablesManifest) -> dict[str, str]:
     return {"report.html": _page(content), "report.json": json.dumps(content, indent=2) + "\n"}
 
 
+def _levels_text(levels: dict[str, int | None]) -> str:
+    return ", ".join(f"{qid} {'by row' if level is None else level}" for qid, level in levels.items()) or "none"
+
+
 def _page(content: dict[str, Any]) -> str:
     columns = ("records", "released", "withheld", "suppressed", "orphans")
     rows = "".join(
         f"<tr><td>{escape(name)}</td>{''.join(f'<td>{table[column]:,}</td>' for column in columns)}"
-        f"<td>{escape(', '.join(f'{qid} {level}' for qid, level in table['levels'].items()) or 'none')}</td>"
+        f"<td>{escape(_levels_text(table['levels']))}</td>"
         f"<td>{content['loss']['by_table'].get(name, 0):.4f}</td></tr>"
         for name, table in content["tables"].items()
     )

@@ -165,6 +165,8 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
+    if manifest.method != job.method.name:
+        faults.append("the manifest's method is not that of the job")
     if manifest.privacy.get("k") != job.privacy.k:
         faults.append("the manifest's k is not that of the job")
     return faults

@@ -1,7 +1,8 @@
 """Statements that join the tables of a release as a reader would, and count who shares each history.
 
-A history is written out as text: the labels of the person's row, then for each table the sorted texts of the rows below it, each with what
-is below that row in turn. Every value stands after its length, so that no two histories are written alike; long texts are kept as SHA-256.
+A history is written out as text: the labels of the person's row, then for each table the sorted numbers of the texts of the rows below it,
+each with what is below that row in turn. Every value stands after its length, so that no two histories are written alike; equal texts of a
+table have one number.
 Nothing here is used by whatever writes a release.
 """
 
@@ -93,19 +94,24 @@ def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
         keys = ", ".join(f"c.{column} AS k{place}" for place, column in enumerate(referring))
         same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
         joins.append(
-            f"LEFT JOIN (SELECT {keys}, count(*) AS many, sha256(array_to_string(list_sort(list(c.text)), '|')) AS texts "
+            f"LEFT JOIN (SELECT {keys}, count(*) AS many, array_to_string(list_sort(list(c.text)), '|') AS texts "
             f"FROM {below_view(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(f'c.{column}' for column in referring)}) "
             f"AS {alias_of(child)} ON {same}"
         )
         texts.append(f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')")
     whole = f"concat_ws('/', {', '.join(texts)})"
-    text = f"sha256({whole})" if children else whole
     linking = list(dict.fromkeys([*table.key, *(column for columns in table.references.values() for column in columns)]))
     columns = [f"m.{column}" for column in linking]
     if table.references:
         columns.append(f"{nearest_reference(table, 'm')} AS nearest")
-    selected = ", ".join([*columns, f"{text} AS text"])
-    return f"CREATE TEMP TABLE {below_view(table)} AS SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
+    selected = ", ".join([*columns, f'{whole} AS "its text"'])
+    made = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
+    return f"""
+        CREATE TEMP TABLE {below_view(table)} AS
+        WITH made AS MATERIALIZED ({made}),
+        numbered AS (SELECT "its text", row_number() OVER () AS text FROM (SELECT DISTINCT "its text" FROM made))
+        SELECT made.* EXCLUDE "its text", numbered.text FROM made JOIN numbered USING ("its text")
+    """
 
 
 def alias_of(table: ReadTable) -> str:

@@ -48,13 +48,13 @@ class WrittenTables:
         job: All that is known.
         files: The data files of each table.
         originals: The source of each table; None where it is not at hand.
-        levels: The level of each quasi-identifier that the release says, by table; empty where it says nothing.
+        levels: The level of each quasi-identifier that the release says, by table; empty or None where it says nothing.
     """
 
     job: TablesJob
     files: Mapping[str, Sequence[Path]]
     originals: Mapping[str, Original | None]
-    levels: Mapping[str, Mapping[str, int]]
+    levels: Mapping[str, Mapping[str, int | None]]
 
     def read(self, table: str) -> ReadTable:
         """Returns a table as a reader joins it."""
@@ -202,15 +202,18 @@ def _held_against_source(
     if not plain:
         return {}, faults
     rows = RowsHere(connection, without, original.relation)
-    levels = written.levels.get(table, {})
-    truth = truth_of(of_table, rows, original, _claim(of_table, levels) if levels else None)
+    truth = truth_of(of_table, rows, original, _claim(written, of_table, table))
     faults += [f"'{table}': {fault}" for fault in truth.faults]
     return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
 
 
-def _claim(job: Job, levels: Mapping[str, int]) -> ClaimedLevels:
-    names = [qid.name for qid in job.columns.quasi_identifiers]
-    return claimed_levels(names, [[levels[name] for name in names]], starred=False)
+def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:
+    """Returns the levels that labels must be of: those that the release says, or any where the job's method gives rows their own."""
+    names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
+    if written.job.is_local:
+        return claimed_levels(names, [], starred=False)
+    said = [level for name in names if (level := levels.get(name)) is not None]
+    return claimed_levels(names, [said], starred=False) if len(said) == len(names) else None
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:

@@ -37,6 +37,7 @@ class TablesOutcome(BaseModel):
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
         evaluated: See ``loss``.
         nodes: See ``loss``.
+        classes: Classes of persons, where these were made and no levels chosen.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,6 +47,7 @@ class TablesOutcome(BaseModel):
     loss: float
     evaluated: int
     nodes: int
+    classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
         failing = failing_persons(numbers, k)
         if failing > most:
             return NodeCost(failing, failing, np.inf)
+        if not failing and not promises:
+            return NodeCost(0, 0, costs.loss(node, np.zeros(given.persons, np.bool_)))
         classes, sizes = class_of_each(numbers)
         if promises:
             failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())

@@ -76,18 +76,26 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
         f"(depth > {depth} AND {whole[depth]} AND r{depth}.row IS NOT NULL AND {above(depth)} IS DISTINCT FROM r{depth}.row)"
         for depth in deepest
     ]
-    most = ""
-    if spec.rows is not None:
-        content = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in own_columns(given, table))
-        ranked = f"row_number() OVER (PARTITION BY a0, status ORDER BY sha256(concat_ws(chr(31), {literal(salt)}, {content})), srow)"
-        most = f"CASE WHEN status = {PUBLISHED} AND {ranked} > {spec.rows.most} THEN {BEYOND} ELSE status END AS status"
     inner = f"""
         SELECT m.*, {", ".join(rows_above)}, {status} AS status, ({" OR ".join(differ)}) AS differs
         FROM (SELECT *, {depth_of} AS depth FROM {own.relation(given.store)} AS m) AS m {" ".join(joins)}
     """
-    outer = f"SELECT * REPLACE ({most}) FROM ({inner})" if most else inner
     order = ", ".join([*(f"a{place} NULLS FIRST" for place in range(len(chain))), "srow"])
-    return f"SELECT * FROM ({outer}) ORDER BY {order}"
+    if spec.rows is None:
+        return f"{inner} ORDER BY {order}"
+    content = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in own_columns(given, table))
+    drawn = f"sha256(concat_ws(chr(31), {literal(salt)}, {content}))"
+    # Most persons have no more rows than may be: nothing is drawn for them.
+    return f"""
+        WITH all_rows AS MATERIALIZED ({inner}),
+        many AS (SELECT a0 FROM all_rows WHERE status = {PUBLISHED} GROUP BY a0 HAVING count(*) > {spec.rows.most}),
+        beyond AS (
+            SELECT srow FROM (SELECT * FROM all_rows WHERE status = {PUBLISHED}) SEMI JOIN many USING (a0)
+            QUALIFY row_number() OVER (PARTITION BY a0 ORDER BY {drawn}, srow) > {spec.rows.most}
+        )
+        SELECT r.* REPLACE (CASE WHEN b.srow IS NULL THEN r.status ELSE {BEYOND} END AS status)
+        FROM all_rows AS r LEFT JOIN beyond AS b ON b.srow = r.srow ORDER BY {", ".join(f"r.{column}" for column in order.split(", "))}
+    """
 
 
 def own_columns(given: Linking, table: str) -> list[str]:

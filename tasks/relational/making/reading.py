@@ -116,7 +116,8 @@ def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
     """Writes the rows of a chunk in their order: quasi-identifiers as codes, everything else as it is read."""
     coders, schema, rows = _coders(given), given.carried_schema(), 0
     others = [*given.linking, *given.payload]
-    with pq.ParquetWriter(path, schema) as writer:
+    # Keys hardly repeat, and codes are short: a dictionary of them costs more than it saves.
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
         # A sensitive column is read once, as its values and for its codes.
         names = list(dict.fromkeys([*axis_names(given.job), *others]))
         plain = [name for name in others if name not in axis_names(given.job)]

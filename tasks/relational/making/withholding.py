@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -35,7 +36,7 @@ class ChosenLevels:
 
 def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
     """Writes ``table`` and ``row``: with the unit's name the persons who are published, with that of another table rows that are not."""
-    node, known, unit = chosen.node, given.job.privacy.known_rows, given.job.tree.unit
+    node, known = chosen.node, given.job.privacy.known_rows
     withheld: dict[str, NDArray[np.int64]] = {}
     if known is not None:
         kept = kept_by_known_rows(given, node, known)
@@ -43,10 +44,15 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
         kept = is_promised(given, history_numbers(given, node))
     else:
         kept, withheld = _saved(given, node)
-    found = {unit: np.flatnonzero(kept)} | withheld
+    return write_published(given, kept, withheld, path)
+
+
+def write_published(given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], path: Path) -> int:
+    """Writes who is published and which rows are not, as ``table`` and ``row``; returns how many persons are published."""
+    found = {given.job.tree.unit: np.flatnonzero(kept)} | dict(withheld)
     names = [pa.array([name], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))) for name, rows in found.items()]
     pq.write_table(pa.table({"table": pa.concat_arrays(names), "row": np.concatenate(list(found.values()))}), path)
-    return len(found[unit])
+    return int(kept.sum())
 
 
 def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.int64]]]:

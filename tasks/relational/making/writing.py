@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 from tasks.engine.steps import one
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
@@ -32,20 +34,29 @@ class ReleasedTables(HistoryTables):
     """All tables, and what is published of them.
 
     Attributes:
-        node: The level of each quasi-identifier, in the order of the job.
+        node: The level of each quasi-identifier, in the order of the job; empty where each row has levels of its own.
         chosen: Which persons are published, and which rows of them are not.
         release: The id of the release, by which pseudonyms are new in each.
+        matched: The levels of each row, by table; empty where a column has one.
+        keys: The published keys of the rows of tables, as far as they are made.
     """
 
     node: Node
     chosen: Artifact
     release: str
+    matched: Mapping[str, Artifact]
+    keys: dict[str, Artifact]
 
     @classmethod
-    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str) -> Self:
+    def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str, matched: Mapping[str, Artifact]) -> Self:
         """Returns the tables with what is published of them."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
-        return cls(*known, node, chosen, release)
+        return cls(*known, node, chosen, release, matched, {})
+
+    def published_levels(self, table: str) -> dict[str, int | None]:
+        """Returns the level of each quasi-identifier of a table, by name; None where each row has one of its own."""
+        qids = self.tables[table].qids
+        return dict(zip(qids, self.levels_of(self.node, table), strict=True)) if self.node else dict.fromkeys(qids)
 
     def persons_kept(self) -> NDArray[np.int64]:
         """Returns the persons who are published, ascending."""
@@ -58,6 +69,10 @@ class ReleasedTables(HistoryTables):
         """What pseudonyms of this release are keyed with."""
         return self.run.secret.keyed("pseudonyms of tables", self.release)
 
+    def keys_of_rows(self, table: str) -> str:
+        """Returns what DuckDB reads the published keys of a table's rows as, with ``row``, ``k0`` … and ``place``, that in their order."""
+        return f"read_parquet({literal(str(self.store.path(self.keys[table])))})"
+
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
         """Returns what is published of each column of key and references, and the joins that this takes.
 
@@ -69,7 +84,7 @@ class ReleasedTables(HistoryTables):
         joins = []
         for other, columns in spec.referring.items():
             depth = chain.index(other)
-            joins.append(f"LEFT JOIN {quote(f'keys of {other}')} AS n{depth} ON m.a{depth} = n{depth}.row")
+            joins.append(f"LEFT JOIN {self.keys_of_rows(other)} AS n{depth} ON m.a{depth} = n{depth}.row")
             published |= {column: f"n{depth}.k{place}" for place, column in enumerate(columns)}
         text = ", ".join(f"length(m.{place}::VARCHAR), m.{place}::VARCHAR" for place in map(own.place, spec.key))
         for column in spec.key:
@@ -79,32 +94,55 @@ class ReleasedTables(HistoryTables):
 
 
 def _labels(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Registers a table of code and label for each quasi-identifier."""
+    """Registers a table of code and label for each quasi-identifier, of every level where rows have levels of their own."""
     if (coding := given.codings.get(table)) is None:
         return
-    for place, (hierarchy, level) in enumerate(zip(coding.hierarchies, given.levels_of(given.node, table), strict=True)):
-        groups = hierarchy.groups[level]
-        labels = hierarchy.labels[level].take(pa.array(groups))
-        connection.register(f"labels_{place}", pa.table({"code": pa.array(np.arange(len(groups), dtype=np.uint32)), "label": labels}))
+    levels = [[level] for level in given.levels_of(given.node, table)] if given.node else [range(one.levels) for one in coding.hierarchies]
+    for place, (hierarchy, mine) in enumerate(zip(coding.hierarchies, levels, strict=True)):
+        tables = [_labels_of_level(hierarchy, level, alone=bool(given.node)) for level in mine]
+        connection.register(f"labels_{place}", pa.concat_tables(tables))
+
+
+def _labels_of_level(hierarchy: Hierarchy, level: int, *, alone: bool) -> pa.Table:
+    """Returns code, level and label of every value at a level; labels are texts, unless they are those of the one level there is."""
+    groups, labels = hierarchy.groups[level], hierarchy.labels[level]
+    codes = pa.array(np.arange(len(groups), dtype=np.uint32))
+    label = (labels if alone else as_text(labels).cast(pa.string())).take(pa.array(groups))
+    return pa.table({"code": codes, "level": pa.array(np.full(len(groups), level, np.uint8)), "label": label})
 
 
 def keys_sql(given: ReleasedTables, table: str) -> str:
-    """Returns the statement that makes the table of the published keys of a table's rows.
+    """Returns the statement of the published keys of a table's rows, each with its place in the order of the keys.
 
     It is right because ``row`` names each row once, and left joins by it neither lose nor repeat a row.
     """
     published, joins = given.linking_sql(table)
-    keys = ", ".join(f"{published[column]} AS k{place}" for place, column in enumerate(given.job.tables[table].key))
-    return f"CREATE TEMP TABLE {quote(f'keys of {table}')} AS SELECT m.row, {keys} FROM {given.rows_of(table)} AS m {' '.join(joins)}"
+    keys = given.job.tables[table].key
+    columns = ", ".join(f"{published[column]} AS k{place}" for place, column in enumerate(keys))
+    order = ", ".join(f"k{place}" for place in range(len(keys)))
+    made = f"SELECT m.row, {columns} FROM {given.rows_of(table)} AS m {' '.join(joins)}"
+    return f"SELECT *, row_number() OVER (ORDER BY {order})::UINTEGER AS place FROM ({made})"
 
 
 def released_sql(given: ReleasedTables, table: str) -> str:
-    """Returns the statement of a table as it is published, ordered by references, key and then all other columns."""
-    published, joins = given.linking_sql(table)
+    """Returns the statement of a table as it is published, ordered by references, key and then all other columns.
+
+    Of references and key the places in the order of keys are compared, which are numbers; a key names one row, so that nothing else is.
+    """
     own, spec = given.tables[table], given.job.tables[table]
+    published, joins = given.linking_sql(table)
+    order = [f"n{given.chain(table).index(other)}.place" for other in spec.referring]
+    if spec.key:
+        joins = [f"JOIN {given.keys_of_rows(table)} AS own ON own.row = m.row", *joins]
+        published |= {column: f"own.k{place}" for place, column in enumerate(spec.key)}
+        order.append("own.place")
     columns = [f"{expression} AS {quote(column)}" for column, expression in published.items()]
+    if matched := given.matched.get(table):
+        path = literal(str(given.store.path(matched)))
+        joins.append(f"JOIN read_parquet({path}, file_row_number = true) AS g ON g.file_row_number = m.row")
     for place, name in enumerate(own.qids):
-        joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}")
+        of_row = f" AND labels_{place}.level = g.level_{place}" if matched else ""
+        joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
         columns.append(f"labels_{place}.label AS {quote(name)}")
     payload = own.table.source.payload
     columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
@@ -116,11 +154,10 @@ def released_sql(given: ReleasedTables, table: str) -> str:
     for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
         mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
         joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")
-    referring = [column for names in spec.referring.values() for column in names]
-    order = dict.fromkeys([*referring, *spec.key, *own.qids, *payload])
+    order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
     return (
         f"SELECT {', '.join(columns)} FROM (FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m {' '.join(joins)} "
-        f"ORDER BY {', '.join(map(quote, order))}"
+        f"ORDER BY {', '.join(order)}"
     )
 
 
@@ -128,9 +165,6 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
     with connect(given.run.job, given.run.spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
         connection.register("kept", pa.table({"person": given.persons_kept()}))
-        for above in given.job.tree.tables:
-            if above in given.chain(table):
-                connection.execute(keys_sql(given, above))
         _labels(given, connection, table)
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
@@ -156,6 +190,20 @@ def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
+def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
+    with connect(given.run.job, given.run.spill) as connection:
+        connection.execute(f"COPY ({keys_sql(given, table)}) TO {literal(str(path))} (FORMAT parquet)")
+    return given.tables[table].rows
+
+
+KEYS = FileStep(
+    "keys_of_tables",
+    make=_write_keys,
+    reads=lambda given, table: [given.key, given.key_of(given.job.tree.tables), given.release, table],
+    settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
+)
+"""The published keys of the rows of a table."""
+
 TABLES = FileStep(
     "tables",
     make=_write,
@@ -166,6 +214,7 @@ TABLES = FileStep(
         given.node,
         given.release,
         table,
+        matched.sha256 if (matched := given.matched.get(table)) else None,
     ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
 )
@@ -178,4 +227,7 @@ def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
     Raises:
         SkaldError: whatever a step raises.
     """
+    for table in given.job.tree.tables:
+        if given.job.tables[table].key:
+            given.keys[table] = one(given.run, KEYS, given, table, f"keys of {table}")
     return {table: one(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}

@@ -13,7 +13,7 @@ import skald
 from data.hospital import make_hospital
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
-from tasks.relational.draft import draft_tables
+from tasks.relational.draft import draft_content, draft_tables
 from tasks.relational.plan import plan_tables
 from tests.flows.relational.hospital import JOB, hospital_tables
 
@@ -52,6 +52,18 @@ def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_
         "visit": (["visit_id"], {"person_id": "person"}),
         "condition": ([], {"person_id": "person", "visit_id": "visit"}),
     }
+    content = draft_content(drafted, out)
+    assert content["unit"] == "person"
+    for name, table in content["tables"].items():  # type: ignore[attr-defined]
+        roles = {one["name"]: one["role"] for one in table["columns"]}
+        assert [column for column, role in roles.items() if role == "key"] == job.tables[name].key
+        assert (
+            {column for column, role in roles.items() if role == "reference"}
+            == set(table["references"])
+            == set(job.tables[name].references)
+        )
+        qids = [qid.name for qid in job.tables[name].columns.quasi_identifiers]
+        assert [column for column, role in roles.items() if role == "quasi_identifier"] == qids
     planned = plan_tables(job)
     assert (planned.persons, planned.unit, planned.exists) == (600, "person", False)
     assert planned.tables["condition"].hangs_from == "visit"

@@ -264,3 +264,7 @@ def test_a_policy_that_asks_for_persons_takes_a_job_of_tables_and_asks_the_rest_
     policy.write_text("version: 1\nprivacy: {k: 5}\nsuppression: {limit: 0.3}\nperson: required\n")
     with pytest.raises(PolicyError, match="asks for 5 or more"):
         tables(job, ())
+    policy.write_text("version: 1\nprivacy: {k: 4}\nsuppression: {limit: 0.3}\nmethods: [mondrian]\n")
+    with pytest.raises(PolicyError, match="is 'skald', and the policy allows 'mondrian'"):
+        tables(job, ())
+    assert tables(job, ("method.name=mondrian",)).manifest.method == "mondrian"

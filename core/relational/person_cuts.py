@@ -1,0 +1,177 @@
+"""Mondrian over persons: classes of k or more, cut where labels change; compiled by numba.
+
+The axes of a person are the ranks of values in the order of the leaves of their hierarchy, so that those of a group are neighbours. The
+axis that has most to gain is cut (LeFevre and others, ICDE 2006): what its label costs, in proportion to how many of the groups one level
+below are there, times its weight. It is cut between these groups, as near to the median as k allows, and between finer ones where no such
+cut keeps k on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+
+kernel = compiler("relational.person_cuts")
+
+Integers = NDArray[np.int64]
+Numbers = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class PersonAxis:
+    """One axis by which persons are cut.
+
+    Attributes:
+        ranks: Shape (persons,), the rank of each person, from 0.
+        groups: The group of each rank, level after level from the finest, each ascending; the last level has one group.
+        penalties: What a value costs that is published at that level, by rank, laid out like ``groups``.
+        weight: How much it counts.
+    """
+
+    ranks: NDArray[np.integer[Any]]
+    groups: Sequence[Numbers]
+    penalties: Sequence[NDArray[np.float64]]
+    weight: float
+
+
+class Axes(NamedTuple):
+    """The axes as kernels read them.
+
+    Attributes:
+        groups: Groups of ranks, axis after axis, level after level.
+        penalties: Laid out like ``groups``.
+        starts: Shape (axes,), where those of each axis begin.
+        sizes: Shape (axes,), ranks of each.
+        weights: Shape (axes,).
+    """
+
+    groups: Numbers
+    penalties: NDArray[np.float64]
+    starts: Integers
+    sizes: Integers
+    weights: NDArray[np.float64]
+
+
+@kernel
+def _label_level(axis: int, low: int, high: int, axes: Axes) -> int:
+    """Returns the finest level at which two ranks have one label."""
+    level, place, size = 0, axes.starts[axis], axes.sizes[axis]
+    while axes.groups[place + low] != axes.groups[place + high]:
+        level += 1
+        place += size
+    return level
+
+
+@kernel
+def _gain(axis: int, low: int, high: int, axes: Axes) -> float:
+    """Returns what there is to gain by cuts of an axis whose ranks reach from ``low`` to ``high``."""
+    level = _label_level(axis, low, high, axes)
+    if not level:
+        return 0.0
+    size = axes.sizes[axis]
+    above = axes.starts[axis] + level * size
+    here, first, last = above - size, low, high
+    while first and axes.groups[above + first - 1] == axes.groups[above + low]:
+        first -= 1
+    while last + 1 < size and axes.groups[above + last + 1] == axes.groups[above + low]:
+        last += 1
+    there = axes.groups[here + high] - axes.groups[here + low]
+    whole = axes.groups[here + last] - axes.groups[here + first]
+    fine, coarse = axes.penalties[here + low], axes.penalties[above + low]
+    return float(axes.weights[axis] * (fine + (coarse - fine) * there / whole))
+
+
+@kernel
+def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k: int, axes: Axes, counts: Integers) -> int:
+    """Returns the rank at which the right side of a cut begins; -1 where no cut keeps k on both sides."""
+    size = axes.sizes[axis]
+    for rank in range(low, high + 1):
+        counts[rank] = 0
+    for person in order:
+        counts[ranks[person, axis]] += 1
+    level = _label_level(axis, low, high, axes) - 1
+    while level >= 0:
+        place = axes.starts[axis] + level * size
+        best, left, found = order.shape[0] + 1, 0, -1
+        for rank in range(low, high):
+            left += counts[rank]
+            right = order.shape[0] - left
+            if axes.groups[place + rank] != axes.groups[place + rank + 1] and left >= k and right >= k and abs(right - left) < best:
+                best, found = abs(right - left), rank + 1
+        if found >= 0:
+            return found
+        level -= 1
+    return -1
+
+
+@kernel
+def _cut(ranks: Numbers, order: Integers, k: int, axes: Axes) -> Integers:
+    """Orders persons by class; returns where each class begins, and the number of persons."""
+    width = ranks.shape[1]
+    counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
+    starts, classes = np.zeros(order.shape[0] // k + 2, np.int64), 0
+    waiting = [(0, order.shape[0])]
+    lows, highs, gains = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width)
+    while waiting:
+        first, end = waiting.pop()
+        mine = order[first:end]
+        begin = -1
+        if end - first >= 2 * k:
+            for axis in range(width):
+                lows[axis] = highs[axis] = ranks[mine[0], axis]
+            for person in mine:
+                for axis in range(width):
+                    lows[axis], highs[axis] = min(lows[axis], ranks[person, axis]), max(highs[axis], ranks[person, axis])
+            for axis in range(width):
+                gains[axis] = _gain(axis, lows[axis], highs[axis], axes) if lows[axis] < highs[axis] else 0.0
+            while begin < 0 and gains.max() > 0.0:
+                axis = int(gains.argmax())
+                begin = _boundary(ranks, mine, axis, lows[axis], highs[axis], k, axes, counts)
+                gains[axis] = 0.0
+        if begin < 0:
+            starts[classes] = first
+            classes += 1
+            continue
+        left, right = 0, 0
+        for person in mine:
+            if ranks[person, axis] < begin:
+                mine[left] = person
+                left += 1
+            else:
+                aside[right] = person
+                right += 1
+        mine[left:] = aside[:right]
+        waiting.append((first + left, end))
+        waiting.append((first, first + left))
+    starts[classes] = order.shape[0]
+    return starts[: classes + 1]
+
+
+def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[Integers]:
+    """Cuts persons into classes of k or more, as long as both sides keep k; returns the persons of each class.
+
+    Args:
+        axes: What persons are cut by.
+        members: The persons to cut, k of them or more.
+        k: The fewest persons of a class.
+    """
+    if not axes:
+        return [members]
+    lengths = [len(axis.groups) * len(axis.groups[0]) for axis in axes]
+    laid_out = Axes(
+        np.concatenate([level for axis in axes for level in axis.groups]).astype(np.uint32, copy=False),
+        np.concatenate([level for axis in axes for level in axis.penalties]).astype(np.float64, copy=False),
+        np.cumsum([0, *lengths])[:-1].astype(np.int64),
+        np.array([len(axis.groups[0]) for axis in axes], np.int64),
+        np.array([axis.weight for axis in axes], np.float64),
+    )
+    ranks = np.stack([axis.ranks[members] for axis in axes], axis=1).astype(np.uint32)
+    order = np.arange(len(members))
+    starts = _cut(np.ascontiguousarray(ranks), order, k, laid_out)
+    return np.split(members[order], starts[1:-1])

@@ -1,0 +1,216 @@
+"""Which classes of persons are published, and which rows of theirs are not: limits, sensitive values, and the least loss of two ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from core.relational.alignment import NOBODY
+from core.relational.kernels import NOWHERE
+from schemas.errors.tables import HistoryError
+from tasks.engine.steps import one
+from tasks.relational.making.levels import TablesOutcome, failing_classes, search_settings
+from tasks.relational.making.matched_rows import classes_of_persons, ladders_of_table, match_rows, read_groups
+from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons
+from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.sensitive import promises_of_tables
+from tasks.relational.making.withholding import write_published
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+Flags = NDArray[np.bool_]
+
+
+class MatchedTables(NamedTuple):
+    """Classes of persons with their rows matched.
+
+    Attributes:
+        classes: The class of each person.
+        matched: Group and levels of the rows of each table, by name.
+    """
+
+    classes: Artifact
+    matched: dict[str, Artifact]
+
+    @property
+    def key(self) -> list[object]:
+        """What tells these apart from others."""
+        return [self.classes.sha256, sorted((table, artifact.sha256) for table, artifact in self.matched.items())]
+
+
+class ClassesOutcome(TablesOutcome):
+    """What publishing some classes of persons comes to.
+
+    Attributes:
+        fault: What stands against it: ``rows``, ``values`` or ``persons``; null where nothing does.
+        left_out: The classes that are left out.
+    """
+
+    fault: str | None
+    left_out: list[int]
+
+
+@dataclass(frozen=True)
+class ChosenClasses:
+    """The classes that are published.
+
+    Attributes:
+        outcome: What they come to.
+        published: Who is published without which rows.
+        matched: Group and levels of the rows of each table, by name.
+    """
+
+    outcome: ClassesOutcome
+    published: Artifact
+    matched: Mapping[str, Artifact]
+
+
+def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dict[str, NDArray[np.int64]]:
+    """Returns the rows of persons who are published that find no partner, of each table below the unit.
+
+    Args:
+        given: The tables.
+        item: Their classes.
+        kept: Shape (persons,), who is published.
+    """
+    found = {}
+    for table in given.job.tree.tables[1:]:
+        numbers, groups = given.numbers(table), read_groups(given, item.matched[table])
+        found[table] = np.flatnonzero((groups == NOBODY) & (numbers[1] != NOWHERE) & kept[numbers[2]])
+    return found
+
+
+def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
+    """Leaves out classes: those that lose most rows until the limit is kept, then those whose values break a promise."""
+    job, classes = given.job, classes_of_persons(given, item.classes)
+    count, most = int(classes.max(initial=LEFT_OUT)) + 1, floor(Fraction(job.suppression.limit) * given.persons)
+    owners = np.where(classes == LEFT_OUT, count, classes).astype(np.int64)
+    sizes = np.bincount(owners, minlength=count + 1)
+    left_out = np.append(np.zeros(count, np.bool_), True)
+    fault = None if _within_rows(given, item, (owners, sizes), left_out, most) else "rows"
+    if promises := promises_of_tables(given, withheld_rows(given, item, ~left_out[owners])):
+        left_out |= failing_classes(job.privacy.k, promises, owners, sizes)
+    failing = int(sizes[left_out].sum())
+    fault = fault or (("values" if promises else "rows") if failing > most else "persons" if failing == given.persons else None)
+    outcome = ClassesOutcome(
+        node=(),
+        evaluated=0,
+        nodes=0,
+        fault=fault,
+        left_out=np.flatnonzero(left_out[:-1]).tolist(),
+        failing=failing,
+        loss=_loss(given, item, ~left_out[owners]),
+        classes=int((~left_out).sum()),
+    )
+    path.write_text(json.dumps(outcome.model_dump()))
+    return 1
+
+
+def _within_rows(
+    given: HistoryTables, item: MatchedTables, members: tuple[NDArray[np.int64], NDArray[np.int64]], left_out: Flags, most: int
+) -> bool:
+    """Leaves out the classes that lose most rows for each person; returns whether the limit of every table is kept that way.
+
+    Args:
+        given: The tables.
+        item: Their classes.
+        members: The class of each person and the persons of each class.
+        left_out: Shape (classes + 1,), written to.
+        most: Persons who may be left out.
+    """
+    owners, sizes = members
+    limit = Fraction(given.job.suppression.rows)
+    lost = withheld_rows(given, item, ~left_out[owners])
+    each = np.array([np.bincount(owners[given.numbers(table)[2][rows]], minlength=len(sizes)) for table, rows in lost.items()])
+    if not len(each):
+        return True
+    budget = np.array([floor(limit * given.tables[table].rows) for table in lost])
+    over = each.sum(axis=1) > budget
+    if not over.any():
+        return True
+    shares = each[over].sum(axis=0) / np.maximum(sizes, 1)
+    order = np.argsort(-shares, kind="stable")
+    # After the first n of them are left out, so much is withheld of each table.
+    rest = each.sum(axis=1)[:, None] - np.cumsum(each[:, order], axis=1)
+    enough = int(np.flatnonzero((rest <= budget[:, None]).all(axis=0))[0]) + 1
+    left_out[order[:enough]] = True
+    return bool(sizes[left_out].sum() <= most)
+
+
+def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
+    """Returns what all values cost: those of published rows by their labels, all others 1."""
+    total = 0.0
+    for table in given.codings:
+        numbers, ladders = given.numbers(table), ladders_of_table(given, table)
+        matched = pq.read_table(given.store.path(item.matched[table]))
+        lost = (read_groups(given, item.matched[table]) == NOBODY) | ~kept[numbers[2]]
+        there = numbers[1] != NOWHERE
+        for place in range(len(numbers) - 3):
+            level = matched[f"level_{place}"].to_numpy().astype(np.int64)
+            costs = ladders.penalties[ladders.starts[place] + level * ladders.sizes[place] + numbers[3 + place]]
+            total += float(costs[there & ~lost].sum()) + int((there & lost).sum())
+    return total
+
+
+JUDGED = FileStep(
+    "classes_judged",
+    make=_judge,
+    reads=lambda given, item: [given.key_of(given.job.tree.tables), item.key],
+    settings=lambda given: [search_settings(given), str(given.job.suppression.limit), str(given.job.suppression.rows)],
+    suffix=".json",
+)
+"""What publishing the classes of one way comes to."""
+
+
+def _publish_classes(given: HistoryTables, item: tuple[MatchedTables, list[int]], path: Path) -> int:
+    matched, left_out = item
+    classes = classes_of_persons(given, matched.classes)
+    kept = (classes != LEFT_OUT) & ~np.isin(classes, left_out)
+    return write_published(given, kept, withheld_rows(given, matched, kept), path)
+
+
+PUBLISHED_CLASSES = FileStep(
+    "published_classes",
+    make=_publish_classes,
+    reads=lambda given, item: [given.key_of(given.job.tree.tables), item[0].key, item[1]],
+)
+"""Persons of the classes that are published, and rows that are withheld of them; as many persons as the artefact says it has rows."""
+
+
+def choose_classes(given: HistoryTables) -> ChosenClasses:
+    """Cuts persons into classes in two ways, matches their rows, and takes the way that loses less.
+
+    Raises:
+        HistoryError: neither way keeps the promise within the limits.
+        SkaldError: whatever a step raises.
+    """
+    found = []
+    for way in WAYS:
+        classes = class_persons(given, way)
+        matched = MatchedTables(classes, match_rows(given, classes))
+        made = one(given.run, JUDGED, given, matched, f"loss of classes, {way}")
+        found.append((ClassesOutcome.model_validate_json(given.store.path(made).read_text()), matched))
+    passing = [one_way for one_way in found if one_way[0].fault is None]
+    if not passing:
+        raise _refusal(given, [outcome.fault for outcome, _ in found])
+    outcome, matched = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
+    published = one(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
+    return ChosenClasses(outcome, published, matched.matched)
+
+
+def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:
+    most = floor(Fraction(given.job.suppression.limit) * given.persons)
+    if "values" in faults:
+        return HistoryError.values_fail_classes(most)
+    if "rows" in faults:
+        return HistoryError.rows_fail(most)
+    return HistoryError.nobody_left(given.persons)

@@ -1,0 +1,158 @@
+"""Classes of persons by Mondrian: cut by their own columns and by the numbers and values of their rows (DESIGN.md, section 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.relational.histories import class_of_each
+from core.relational.kernels import NOWHERE
+from core.relational.person_axes import leaf_ranks, number_axis, rank_profiles, value_axis
+from core.relational.person_cuts import PersonAxis, cut_persons
+from core.relational.sensitive import TablePromise
+from schemas.errors.tables import HistoryError
+from tasks.engine.steps import one
+from tasks.relational.making.levels import NodeCosts, failing_classes, history_numbers, search_settings
+from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.sensitive import promises_of_tables
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+
+Way = Literal["own", "apart", "together"]
+WAYS: tuple[Way, ...] = ("own", "apart", "together")
+"""Persons with unlike numbers of rows cut apart first, then by their own values alone or by those of their rows too; or all axes alike."""
+LEFT_OUT = -1
+"""The class of a person who is left out."""
+BYTES_OF_AXIS = 24
+"""What an axis takes for each person while persons are cut, about; each quasi-identifier of a row takes as much for each row."""
+
+
+def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
+    """Returns the rank of each value of a table's rows in the order in which it is cut, shape (qids, rows)."""
+    numbers = given.numbers(table)
+    ranks = np.zeros((len(numbers) - 3, numbers.shape[1]), np.int64)
+    for place, hierarchy in enumerate(coding.hierarchies if (coding := given.codings.get(table)) else ()):
+        ranks[place] = leaf_ranks(hierarchy)[numbers[3 + place]]
+    return ranks
+
+
+def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
+    """Returns the axes of persons: their own values, numbers of rows and, if asked for, the profile of each column below.
+
+    What a column below counts is how many values of it a person has; half of them go by the least, half by the greatest.
+    """
+    tree, penalties, found = given.job.tree, NodeCosts(given).penalties, list[PersonAxis]()
+
+    def axes_of(table: str, place: int, columns: Iterable[tuple[NDArray[np.int64], float]]) -> list[PersonAxis]:
+        costs = penalties[given.axes_of([table])[place]]
+        return [value_axis(given.codings[table].hierarchies[place], costs, ranks, weight) for ranks, weight in columns]
+
+    for place, ranks in enumerate(code_ranks(given, tree.unit)):
+        found += axes_of(tree.unit, place, [(ranks, 1.0)])
+    for table in tree.tables[1:]:
+        numbers = given.numbers(table)
+        mine = np.flatnonzero(numbers[1] != NOWHERE)
+        persons = numbers[2][mine].astype(np.int64)
+        found.append(number_axis(np.bincount(persons, minlength=given.persons), float(max(len(numbers) - 3, 1))))
+        half = len(mine) / given.persons / 2
+        for place, ranks in enumerate(code_ranks(given, table) if of_rows else ()):
+            profiles = rank_profiles(persons, ranks[mine], given.persons)
+            found += axes_of(table, place, zip(profiles, (half, half, half / 2), strict=True))
+    return found
+
+
+def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
+    """Returns the persons whose numbers of rows are alike, where k of them are, and all others together; k persons each.
+
+    Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
+
+    Args:
+        given: The tables.
+        k: The fewest persons of a class.
+        most: Persons who may be left out.
+    """
+    top = tuple(given.hierarchy(axis).top for axis in given.axes)
+    shapes, sizes = class_of_each(history_numbers(given, top))
+    # Numbers of histories are of a secret; the first person of each says in which order they come.
+    order = np.argsort(shapes, kind="stable")
+    groups = sorted(np.split(order, np.cumsum(sizes)[:-1]), key=lambda members: int(members[0]))
+    alike = [members for members in groups if len(members) >= k]
+    others = np.sort(np.concatenate([np.zeros(0, np.int64), *(members for members in groups if len(members) < k)]))
+    if not len(others) or (len(others) < k and len(others) <= most and alike):
+        return alike
+    if len(others) < k:
+        fewest = min(range(len(alike)), key=lambda place: len(alike[place]))
+        others = np.sort(np.concatenate([others, alike.pop(fewest)]))
+    return [*alike, others]
+
+
+def _cut(given: HistoryTables, way: Way, path: Path) -> int:
+    """Writes the class of each person, from 0; -1 of whoever is left out."""
+    k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
+    roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
+    axes = person_axes(given, of_rows=way != "own")
+    classes = [members for root in roots for members in cut_persons(axes, root, k)]
+    if promises := promises_of_tables(given):
+        classes = _merged(classes, promises, k, given.persons)
+    found = numbered_classes(classes, given.persons)
+    with path.open("wb") as file:
+        np.save(file, found)
+    return len(classes)
+
+
+def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: int, persons: int) -> list[NDArray[np.int64]]:
+    """Returns classes of which those are merged with the next that break what is promised of sensitive values: such cuts are not made."""
+    while len(classes) > 1:
+        numbered, sizes = numbered_classes(classes, persons), np.array([*map(len, classes), 0], np.int64)
+        # Whoever is left out is in a class that is not asked.
+        owners = np.where(numbered == LEFT_OUT, len(classes), numbered).astype(np.int64)
+        failing = failing_classes(k, promises, owners, sizes)[:-1]
+        if not failing.any():
+            break
+        kept = np.append(True, ~failing)
+        kept[-2] &= kept[-1]
+        starts = np.flatnonzero(kept[:-1])
+        classes = [np.concatenate(classes[first:last]) for first, last in zip(starts, [*starts[1:], len(classes)], strict=True)]
+    return classes
+
+
+def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
+    """Returns the class of each person, shape (persons,); ``LEFT_OUT`` of those who are in none."""
+    found = np.full(persons, LEFT_OUT, np.int32)
+    if classes:
+        found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
+    return found
+
+
+PERSON_CLASSES = FileStep(
+    "person_classes",
+    make=_cut,
+    reads=lambda given, way: [given.key_of(given.job.tree.tables), way],
+    settings=lambda given: [search_settings(given), str(given.job.suppression.limit)],
+    phase="search",
+    suffix=".npy",
+)
+"""The class of each person; as many classes as the artefact says it has rows."""
+
+
+def class_persons(given: HistoryTables, way: Way) -> Artifact:
+    """Cuts persons into classes.
+
+    Raises:
+        HistoryError: there are fewer persons than k, or what is held of each does not fit the memory.
+        SkaldError: whatever a step raises.
+    """
+    if given.persons < given.job.privacy.k:
+        raise HistoryError.too_few(given.job.privacy.k, given.persons)
+    axes = [len(given.tables[table].qids) for table in given.job.tree.tables]
+    rows = [given.tables[table].rows for table in given.job.tree.tables]
+    needed = BYTES_OF_AXIS * given.persons * (axes[0] + sum(1 + 3 * below for below in axes[1:]))
+    needed += BYTES_OF_AXIS * max((many * (1 + qids) for many, qids in zip(rows[1:], axes[1:], strict=True)), default=0)
+    if needed > given.job.memory:
+        raise HistoryError.memory(given.persons, needed)
+    return one(given.run, PERSON_CLASSES, given, way, f"classes of persons, {way}")

@@ -1,0 +1,27 @@
+"""What is published of all tables: one level for each column, or classes of persons with labels of their own, as the job asks."""
+
+from __future__ import annotations
+
+from tasks.relational.making.chosen_classes import choose_classes
+from tasks.relational.making.levels import TablesOutcome
+from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.withholding import choose_levels
+from tasks.relational.making.writing import ReleasedTables
+
+
+def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
+    """Returns what was found by the job's method, and the tables with what is published of them.
+
+    Args:
+        given: The tables.
+        release: The id of the release.
+
+    Raises:
+        HistoryError: nothing keeps the promise within the limits.
+        SkaldError: whatever a step raises.
+    """
+    if given.job.is_local:
+        chosen = choose_classes(given)
+        return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
+    outcome, published = choose_levels(given)
+    return outcome, ReleasedTables.of(given, outcome.node, published, release, {})

@@ -1,0 +1,152 @@
+"""Mondrian over persons, held against rows and histories that are written out by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from flows.tables import tables
+from schemas.errors.base import VerificationError
+from schemas.errors.tables import HistoryError
+from schemas.relational.tables_job import load_tables_job
+from tasks.relational.publication import PublishedTables
+from tasks.relational.verified import verify_tables
+from tests.conftest import CommandLine
+from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
+from tests.flows.relational.test_tables import AS_IT_IS
+from tests.jobs import digests
+from tests.oracles.relational.histories import children, hospital_histories, rare_choices
+
+pytestmark = pytest.mark.ci
+
+MONDRIAN = {"name": "mondrian"}
+
+
+def numbered_hospital(persons: int, seed: int) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """Returns the tables with a number for each row, which is published and finds it in the source, and parts of their job."""
+    source = {
+        name: table.append_column("number", pa.array(np.arange(len(table)))) for name, table in hospital_tables(persons, seed).items()
+    }
+    specs = deepcopy(JOB["tables"])
+    for spec in specs.values():
+        spec["columns"]["insensitive"] = [*spec["columns"].get("insensitive", []), "number"]
+    return source, {"tables": specs, "method": MONDRIAN}
+
+
+def check_labels(source: dict[str, pa.Table], rows: dict[str, list[dict[str, Any]]]) -> None:
+    """Every label is one of a level of its hierarchy, and that of the row's value; no row is published twice."""
+    for name, [qid] in QIDS.items():
+        values = source[name][qid].to_pylist()
+        assert len({row["number"] for row in rows[name]}) == len(rows[name])
+        for row in rows[name]:
+            assert row[qid] in {str(level(values[row["number"]])) for level in LEVELS[qid]}
+
+
+def check_counts(made: PublishedTables, rows: dict[str, list[dict[str, Any]]]) -> None:
+    for name, table in made.manifest.tables.items():
+        assert table.released == len(rows[name])
+        assert table.records == table.released + table.withheld + table.suppressed + table.orphans
+        assert table.levels == dict.fromkeys(QIDS[name])
+
+
+CASES: list[dict[str, Any]] = [
+    {"privacy": {"k": 4}, "suppression": {"limit": 0, "rows": 0.5}},
+    {"privacy": {"k": 3}, "suppression": {"limit": 0.3}},
+    {"privacy": {"k": 6}, "suppression": {"limit": 0.4, "rows": 0.3}},
+    {"privacy": {"k": 4, "l": {"condition": {"icd": {"distinct": 2}}}}, "suppression": {"limit": 0.5, "rows": 0.3}},
+    {"privacy": {"k": 4, "t": {"person": {"income": {"t": 0.5}}}}, "suppression": {"limit": 0.5, "rows": 0.3}},
+    {"privacy": {"k": 5, "knows": {"rows": 2}}, "suppression": {"limit": 0.2, "rows": 0.3}},
+]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(12))
+def test_every_history_is_shared_by_k_and_every_label_is_that_of_its_row(tmp_path: Path, seed: int) -> None:
+    source, parts = numbered_hospital(150, seed)
+    path = hospital_job(tmp_path, source, **parts, **CASES[seed % len(CASES)])
+    made = tables(path, ())
+    rows, k = read_release(made.folder), CASES[seed % len(CASES)]["privacy"]["k"]
+    histories = hospital_histories(rows["person"], rows["visit"], rows["condition"], AS_IT_IS)
+    shared = Counter(histories.values())
+    assert min(shared.values()) >= k
+    assert made.manifest.histories == len(shared)
+    check_labels(source, rows)
+    check_counts(made, rows)
+    assert len(rows["person"]) >= (1 - CASES[seed % len(CASES)]["suppression"]["limit"]) * 150
+    if "l" in CASES[seed % len(CASES)]["privacy"]:
+        whose = {row["visit_id"]: row["person_id"] for row in rows["visit"]}
+        values: dict[Any, set[str]] = {}
+        for row in rows["condition"]:
+            values.setdefault(histories[whose.get(row["visit_id"], row["person_id"])], set()).add(row["icd"])
+        assert min(map(len, values.values())) >= 2
+    verify_tables(load_tables_job(path), made.folder)
+    with pytest.raises(VerificationError, match="fewer than 60"):
+        verify_tables(load_tables_job(path, ("privacy.k=60",)), made.folder)
+
+
+def test_no_choice_of_few_rows_is_rare_where_whole_histories_are_not(tmp_path: Path) -> None:
+    source, parts = numbered_hospital(100, 3)
+    made = tables(hospital_job(tmp_path, source, **parts, **CASES[5]), ())
+    rows = read_release(made.folder)
+    visits = children(rows["visit"], "person_id")
+    of_unit = {row["person_id"]: row["age"] for row in rows["person"]}
+    other = tables(tmp_path / "job.yaml", ("chunk_rows=30", "target=elsewhere", "work=other", "threads=1"))
+    one, two = ([path.read_bytes() for path in sorted((run.folder / "data").rglob("*.parquet"))] for run in (made, other))
+    assert one == two, "chunks or threads decide"
+    assert not rare_choices(of_unit, {person: [[row["ward"] for row in visits.get(person, [])]] for person in of_unit}, 2, 5)
+    assert made.manifest.min_class >= 5
+
+
+def test_what_rows_lose_is_refused_beyond_the_limit(tmp_path: Path) -> None:
+    """Thirty persons, each with another number of visits."""
+    whose = np.repeat(np.arange(30), np.arange(30))
+    visits = pa.table(
+        {"visit_id": [f"v{one}" for one in range(len(whose))], "person_id": whose, "ward": ["a"] * len(whose), "nights": [1] * len(whose)}
+    )
+    source = hospital_tables(30, 1) | {"visit": visits}
+    source["condition"] = source["condition"].filter(pc.is_null(source["condition"]["visit_id"]))
+    with pytest.raises(HistoryError, match=r"more rows than suppression\.rows allows, also with 3 persons left out"):
+        tables(hospital_job(tmp_path, source, method=MONDRIAN, suppression={"limit": 0.1, "rows": 0.01}), ())
+
+
+def test_the_commands_plan_run_verify_and_report(direct: CommandLine) -> None:
+    source, parts = numbered_hospital(120, 8)
+    hospital_job(direct.folder, source, **parts, suppression={"limit": 0.2, "rows": 0.2})
+    planned = direct("plan", "job.yaml")
+    assert "Persons are cut into classes (Mondrian)" in planned.stdout
+    done = direct("run", "job.yaml")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "Mondrian made classes of persons" in done.stdout
+    [release] = [path for path in (direct.folder / "releases").iterdir() if path.is_dir() and not path.is_symlink()]
+    verified = direct("verify", release, "--job", "job.yaml")
+    assert verified.returncode == 0, verified.stderr
+    assert "every history is shared by at least" in verified.stdout
+    assert "by row" in (release / "report.html").read_text()
+    # Read as one level a column, the labels are those of no node.
+    strange = direct("verify", release, "--job", "job.yaml", "--set", "method.name=skald")
+    assert strange.returncode == 4
+    assert "the manifest's method is not that of the job" in strange.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["person_classes/*.record", "matched/*.record", "tables/*.record"])
+def test_a_killed_run_goes_on_where_it_was(direct: CommandLine, tmp_path_factory: pytest.TempPathFactory, pattern: str) -> None:
+    source, parts = numbered_hospital(120, 8)
+    undisturbed = tables(hospital_job(tmp_path_factory.mktemp("whole"), source, **parts, suppression={"limit": 0.2, "rows": 0.2}), ())
+    hospital_job(direct.folder, source, **parts, suppression={"limit": 0.2, "rows": 0.2})
+    direct.killed(pattern, "run", "job.yaml")
+    assert not (direct.folder / "releases").exists()
+    kept = {path: path.stat().st_mtime_ns for path in (direct.folder / ".skald").rglob(pattern)}
+    assert kept
+    done = direct("run", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    [release] = [path for path in (direct.folder / "releases").iterdir() if path.is_dir() and not path.is_symlink()]
+    assert digests(release) == digests(undisturbed.folder)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
