@@ -111,9 +111,10 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
             shared = columns.ways.get(name) == "shared" and not columns.person
             yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, known=known)
         yield singled_out_by_both(release, name, sample, random)
-    if release.is_whole and not columns.person:
+    if release.is_whole:
         for names in columns.links:
-            if all(name in release.values for name in names):
+            # Where persons are counted, only their own pseudonyms tell whose records are whose.
+            if all(name in release.values for name in names) and (not columns.person or list(names) == columns.person):
                 accepted = all(name in columns.linkable for name in names)
                 yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, accepted=accepted)
 
