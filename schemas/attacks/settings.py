@@ -35,7 +35,7 @@ def attack_settings(value: object) -> object:
         PydanticCustomError: neither a word nor a mapping.
     """
     # YAML takes the bare word off for false.
-    if value is None or value is False or value == "off":
+    if value is False or value == "off":
         return None
     if isinstance(value, AttackSettings):
         return value
