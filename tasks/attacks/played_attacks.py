@@ -18,6 +18,7 @@ from core.attacks.attacked_release import NO_VALUE, AttackedRelease, Codes, join
 from core.attacks.downcoding import MOST_LABELS, downcoded_labels
 from core.attacks.inference import inference_by_class, inference_by_learner
 from core.attacks.label_fits import label_fits
+from core.attacks.left_out import inference_by_left_out
 from core.attacks.linkage import linkage_by_columns, linkage_by_order, linkage_by_pseudonyms, linkage_with_noise
 from core.attacks.membership import LEAST_DIGITS, membership_by_class, membership_by_digests
 from core.attacks.singling_out import (
@@ -193,6 +194,7 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
     found = _added(parts) + _added(downcoded)
     if source.is_whole:
         found += [*_singled_out(plan, release, source, random), *_by_ends(plan, source, random)]
+        found += _by_left_out(plan, release, source, random) if release.is_whole else []
     return found + _by_digests(source, published, random)
 
 
@@ -218,6 +220,18 @@ def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
     made = np.where(np.arange(mine.shape[1]) < (mine.shape[1] + 1) // 2, mine, mine[random.permutation(len(mine))])
     counts, others = (persons_within(_fits_of_all(source.axes, labels), source.persons) for labels in (mine, made))
     yield singled_out_in_source(counts, others, plan.job.privacy.k)
+
+
+def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
+    """Plays who was left out, for columns with l or t; where labels overlap, nobody can say of what combination a record is."""
+    columns = [name for name in plan.promises if name in source.values]
+    owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
+    if not columns or any(one is None for one in owners):
+        return
+    labels = [one[axis.positions] for one, axis in zip(owners, source.axes, strict=True) if one is not None]
+    for column in columns:
+        mine = np.stack(labels, axis=1).astype(np.int64), source.values[column]
+        yield inference_by_left_out(release, column, *mine, plan.job.privacy.k, plan.sample_of(len(source)), random)
 
 
 def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -103,8 +103,8 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
                 unplayed.append("The source is not at hand as Parquet files of this machine: only what labels show was attacked.")
             else:
                 let_read(connection, attacked.original.relation)
-                people = read_source_people(connection, job, attacked.original, coded, settings.seed)
                 published = hexadecimal_texts(coded) | set(_DIGEST.findall(attacked.manifest.lower()))
+                people = read_source_people(connection, job, attacked.original, coded, settings.seed, named=bool(published))
                 source = source_attacks(plan, coded, people, published)
                 if attacked.manifest:
                     source.append(digests_of_files(attacked.original.digests, published))

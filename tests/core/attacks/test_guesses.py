@@ -18,6 +18,7 @@ from core.attacks.attacked_release import AttackedRelease, joint_codes, release_
 from core.attacks.downcoding import finer_halves
 from core.attacks.inference import modal_values
 from core.attacks.label_fits import label_fits
+from core.attacks.left_out import inference_by_left_out
 from core.attacks.linkage import linkage_by_order, links, nearest_classes, noisy, sets_shared
 from core.attacks.membership import membership_by_digests
 from core.attacks.singling_out import persons_within, rare_pairs, singled_out_by_both, singled_out_by_labels
@@ -183,6 +184,17 @@ def test_the_share_that_entropy_allows_is_where_the_rest_is_even() -> None:
     for values, diversity in ((2, 1.5), (4, 2.0), (9, 3.7)):
         share = entropy_share(diversity, values)
         assert -share * log(share) - (1 - share) * log((1 - share) / (values - 1)) == pytest.approx(log(diversity), abs=1e-6)
+
+
+def test_whoever_was_left_out_with_one_value_is_known_by_a_neighbour() -> None:
+    # Two classes of mixed values, and a combination that eight share and that is not published: all of them have one value.
+    release = release_of_codes(np.array([[0, 0]] * 6 + [[1, 1]] * 6), {"value": np.array([0, 1, 2] * 4)})
+    labels = np.array([[0, 0]] * 6 + [[1, 1]] * 6 + [[0, 1]] * 8 + [[1, 0]] * 2 + [[-1, 0]] * 9)
+    values = np.array([0, 1, 2] * 4 + [1] * 19)
+    found = inference_by_left_out(release, "value", labels, values, 5, 100, np.random.default_rng(6))
+    assert (found.guesses, found.right, found.control_guesses) == (7, 7, 10)
+    assert found.control_right < 10
+    assert found.figures().verdict in ("safe", "told")
 
 
 def test_the_half_with_more_records_is_guessed() -> None:
