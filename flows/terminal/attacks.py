@@ -17,7 +17,7 @@ def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> Rend
     broken = len(broken_attacks(attacks))
     table = NameTable(box=None)
     for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     for one in sorted(attacks, key=lambda one: one.verdict != "broken"):
         control = f"{one.control_right / one.control_guesses:.1%}" if one.control_guesses else "-"
         table.add_row(
