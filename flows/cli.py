@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from flows.address_space import check_address_space
+from flows.commands.attack import attack
 from flows.commands.compare import compare_command
 from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
@@ -255,6 +256,7 @@ def make_data(
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
 
 
+app.command()(attack)
 app.command("compare")(compare_command)
 app.command()(init)
 app.command()(deploy)

@@ -105,3 +105,19 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
     if drafted.ladders:
         screen.print(f"{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
     screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")
+
+
+def attack_release_of_tables(release: Path, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
+    """Verifies a release of several tables and attacks it by joining them, and tells of it."""
+    from flows.attacking import attacked_tables, check_attacked
+    from flows.terminal.attacks import attack_summary
+    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.tables_job import load_tables_job
+
+    loaded = load_tables_job(job, settings)
+    attacked = attacked_tables(loaded, release)
+    if as_json:
+        print_json(attacked.content())
+    else:
+        Screen().print(attack_summary(attacked.attacks, attacked.basis))
+    check_attacked(unit_job(loaded), attacked)

@@ -123,7 +123,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
-    for name, text in said_rows(manifest):
+    for name, text in said_rows(manifest, untold):
         table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files" if new else "recounted from the written files when it was published")
@@ -133,6 +133,13 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     return said if new else Group("Already published: the same job on the same data. No new release was made.", said)
 
 
+def attacks_in_short(manifest: Manifest, untold: Untold | None) -> str:
+    """Returns what attacks came to, in a line: of the release, and of the source where this run played them."""
+    played = [*manifest.attacks, *(untold.attacks if untold else ())]
+    safe, within, broken = (sum(one.verdict == verdict for one in played) for verdict in ("safe", "told", "broken"))
+    return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken"
+
+
 def persons_words(persons: Persons) -> str:
     """Returns how many persons a release has, and how many records k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
@@ -140,7 +147,7 @@ def persons_words(persons: Persons) -> str:
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
-def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
+def said_rows(manifest: Manifest, untold: Untold | None = None) -> Iterator[tuple[str, str]]:
     """Yields what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
     said = {
         "linked": linked_sentences(manifest),
@@ -150,6 +157,8 @@ def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
         "next": advice_sentences(manifest, manifest.asked.objective if manifest.asked else None),
     }
     yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
+    if manifest.attacked:
+        yield "attacks", attacks_in_short(manifest, untold)
 
 
 def passed_words(one: PassedColumn) -> str:

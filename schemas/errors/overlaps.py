@@ -1,4 +1,4 @@
-"""What is refused because of earlier releases; exit code 3."""
+"""What is refused because of earlier releases, or because attacks win more than a job accepts; exit code 3."""
 
 from __future__ import annotations
 
@@ -32,3 +32,30 @@ class OverlapError(PrivacyError):
             "'overlaps: warn'; or, of one that was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
             + "".join(f"\n  - {sentence}" for sentence in told)
         )
+
+
+class AttackError(PrivacyError):
+    """An attack on a release wins more than the job accepts, or attacks that must be played could not be."""
+
+    @classmethod
+    def broken(cls, attacks: Sequence[str], by: str) -> AttackError:
+        """Attacks break a release, each in words; ``by`` says what asks to refuse that."""
+        said = "".join(f"\n  - {one}" for one in attacks)
+        return cls(
+            f"Nothing was published, because {counted(len(attacks), 'attack')} on the release won more than the job accepts, and {by} "
+            f"says to refuse that. Raise k, coarsen or withhold the columns that are named, or accept what they disclose by name:{said}"
+        )
+
+    @classmethod
+    def published(cls, release: str, attacks: Sequence[str], by: str) -> AttackError:
+        """Attacks break a release that is there; ``by`` says what asks to refuse that."""
+        said = "".join(f"\n  - {one}" for one in attacks)
+        return cls(
+            f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {by} says to refuse that. Withdraw the "
+            f"release:{said}"
+        )
+
+    @classmethod
+    def unplayed(cls, reasons: Sequence[str], by: str) -> AttackError:
+        """Attacks that must be played could not be, each reason a sentence; ``by`` says what asks for them."""
+        return cls(f"Nothing was published, because {by} says to refuse what attacks break, and not all were played: {' '.join(reasons)}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from schemas.attacks.settings import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, said_ways
@@ -33,7 +34,9 @@ class Job(JobModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps"})
+    uncounted: ClassVar[frozenset[str]] = frozenset(
+        {"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps", "attacks"}
+    )
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"worker_memory"})
     version: FormatVersion
     """The version of the job format: 1."""
@@ -63,6 +66,9 @@ class Job(JobModel):
     """Whether the artefacts, which hold raw values, stay for the next run."""
     overlaps: Literal["warn", "refuse"] = "warn"
     """What becomes of a release that tells more together with an earlier one: warn, or refuse it (exit code 3)."""
+    attacks: Attacks = Field(default_factory=AttackSettings)
+    """How the release is attacked before it is published: sample, all, off, or {sample: 2000, seed: 1, refuse: true}. It is attacked on a
+    sample unless it is said."""
     intervals: Literal["text", "bounds"] = "text"
     """Whether an interval is published as text or as two columns."""
     population: Population | None = None

@@ -61,6 +61,8 @@ class Policy(StrictModel):
     accept_untreated: bool = True
     """Whether a job may accept that fewer than k share what its untreated columns publish together (columns.accept_untreated). If it is
     false, such a job is refused, and so is every release in which that is so."""
+    attacks: Literal["refuse"] | None = None
+    """The word refuse: a release that an attack breaks is refused, whatever its job says, and so is a job that turns attacks off."""
     methods: Annotated[list[Annotated[str, OneOf(METHODS)]], Field(min_length=1)] | None = None
     """The only methods that a job may use; any if left out."""
     _path: str = PrivateAttr(default="")
@@ -124,6 +126,8 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.person is not said; name the columns that tell persons apart, or say none if every record is a person")
     if job.columns.accept_untreated and not policy.accept_untreated:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
+    if policy.attacks and job.attacks is None:
+        faults.append("attacks is off, and the policy asks for attacks before a release is published; leave it out, or say sample")
     if policy.methods is not None and job.asked_method not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
         faults.append(f"method.name is '{job.asked_method}', and the policy allows {allowed}")

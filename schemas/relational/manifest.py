@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.attacks.figures import AttackBasis, AttackFigures
 from schemas.release.files import Document, PublishedFile
 
 FORMAT = 3
@@ -85,6 +86,8 @@ class TablesManifest(BaseModel):
         loss: Losses, figures of the published labels.
         optimal: How far the search came.
         search: Nodes of the lattice, or classes of persons.
+        attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
+        attacked: See ``attacks``.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase, and ``peak_rss`` the largest resident size of the process, bytes.
@@ -120,6 +123,8 @@ class TablesManifest(BaseModel):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    attacks: tuple[AttackFigures, ...] = ()
+    attacked: AttackBasis | None = None
     policy: str | None = None
     created: str | None = None
     run_by: str | None = None

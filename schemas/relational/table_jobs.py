@@ -35,6 +35,7 @@ def table_job(job: TablesJob, name: str) -> Job:
         chunk_rows=job.chunk_rows,
         threads=job.threads,
         run_by=job.run_by,
+        attacks=job.attacks,
     )
     made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
     return made

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
+from schemas.attacks.settings import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.connection import Target, Work
 from schemas.job.job import Job
@@ -129,7 +130,7 @@ class PersonsMethod(MethodSpec):
 class TablesJob(JobModel):
     """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
 
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "attacks"})
     version: Literal[2]
     """The version of the job format: 2."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -150,6 +151,9 @@ class TablesJob(JobModel):
     """The folder that gets the releases."""
     artifacts: Literal["keep", "delete"] = "keep"
     """Whether the artefacts, which hold raw values, stay for the next run."""
+    attacks: Attacks = Field(default_factory=AttackSettings)
+    """Whether the release is attacked before it is published, by joining its tables: sample, all (both attack everybody), off, or
+    {refuse: true}."""
     work: Work | None = None
     """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 250_000

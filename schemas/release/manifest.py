@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.attacks.figures import AttackBasis, AttackFigures
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication
@@ -146,6 +147,8 @@ class Manifest(BaseModel):
         documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
         signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
         published: By column that is published otherwise than it is, how, and what that lost.
+        attacks: What attacks on people as the labels show them came to, and ``attacked`` what they were played with; null where the job
+            turned them off, or an earlier version made the release.
         seal: SHA-256 of the manifest's own file without these digits.
     """
 
@@ -198,6 +201,8 @@ class Manifest(BaseModel):
     persons: Persons | None = None
     person_sizes: tuple[Band, ...] = ()
     published: dict[str, ColumnPublication] = {}
+    attacks: tuple[AttackFigures, ...] = ()
+    attacked: AttackBasis | None = None
     repeats: dict[str, RepeatedColumn] = {}
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.attacks.figures import AttackFigures
 from schemas.privacy.publish import ColumnPublication
 from schemas.release.manifest import Persons
 from schemas.release.passthrough import PassedColumn
@@ -194,6 +195,22 @@ class Example(_Part):
     values: dict[str, str | None]
 
 
+class ReportedAttack(_Part):
+    """An attack on the release.
+
+    Attributes:
+        title: What it is called.
+        attacker: Who attacks.
+        meaning: What came of it, in a sentence.
+        figures: What was guessed.
+    """
+
+    title: str
+    attacker: str
+    meaning: str
+    figures: AttackFigures
+
+
 class Criterion(_Part):
     """One of the three questions by which the Article 29 Working Party judges an anonymisation, answered by what was measured.
 
@@ -232,6 +249,8 @@ class Report(_Part):
         columns: What is published, a column each.
         examples: Up to three published records, as far as k share them.
         criteria: Singling out, linkability and inference.
+        attacks: Attacks on the release, and ``attacked`` how they were played, a sentence each.
+        attacked: See ``attacks``.
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
@@ -288,3 +307,5 @@ class Report(_Part):
     columns: tuple[PublishedColumn, ...] = ()
     examples: tuple[Example, ...] = ()
     criteria: tuple[Criterion, ...] = ()
+    attacks: tuple[ReportedAttack, ...] = ()
+    attacked: tuple[str, ...] = ()

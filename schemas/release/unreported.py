@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.attacks.figures import AttackFigures
 from schemas.release.increments import Overlap
 from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
@@ -27,6 +28,7 @@ class Unreported(BaseModel):
         most_records: Records of the person who has most in the source; None where none is named.
         lattice: What the search found out about the lattice.
         overlaps: Other releases of some of the same records, with exact figures.
+        attacks: What attacks on people of the source came to.
         least_stars: How many stars records cannot do without at the levels where they are starred; None if that is not known.
     """
 
@@ -45,4 +47,5 @@ class Unreported(BaseModel):
     most_records: int | None = None
     lattice: LatticeFigures | None = None
     overlaps: tuple[Overlap, ...] = ()
+    attacks: tuple[AttackFigures, ...] = ()
     least_stars: int | None = None

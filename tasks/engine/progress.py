@@ -49,6 +49,7 @@ STEPS = {
     "repeats": StepWords(4, "look for identifiers that repeat", 92, 93),
     "contents": StepWords(4, "tell records by what they hold", 93, 93),
     "verify": StepWords(4, "recount written files", 93, 98),
+    "attacks": StepWords(4, "attack the release", 98, 98),
     "publish": StepWords(4, "publish release", 98, 100),
 }
 """The steps of all methods, by the name that tasks, artefacts and progress have in common."""

@@ -38,7 +38,7 @@ from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.pseudonym_digests import disclosed_by
 from tasks.publication.recount_calls import Kept, Written
 from tasks.publication.recounts import recount_written
-from tasks.publication.refusals import check_linked, check_untreated
+from tasks.publication.refusals import attack_written, check_linked, check_untreated, with_attacks
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
 from tasks.publication.reported_figures import reported_repeats
 from tasks.publication.staged_files import numbered
@@ -158,6 +158,7 @@ def _verified_and_published(
     check_linked(job, counted)
     check_untreated(run, counted)
     written = Written(release, tuple(staged), layout, None if job.target_address else staging)
+    played = attack_written(run, written, source)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
@@ -176,8 +177,11 @@ def _verified_and_published(
                 related = overlaps_of(known, release, registry, joining.joined)
         reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
         manifest = describe(staged, counted).model_copy(update=own | related | {"overlaps": reported})
+        manifest = with_attacks(manifest, played, refused=job.overlaps == "refuse")
         if run.untold:
-            run.untold = run.untold.model_copy(update={"repeats": repeats, "overlaps": related["overlaps"] or ()})
+            source_attacks = played.source if played else ()
+            others = {"repeats": repeats, "overlaps": related["overlaps"] or (), "attacks": source_attacks}
+            run.untold = run.untold.model_copy(update=others)
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFT_OVER
     run.published(forget_older(run.store), oldest_kept(run.store))

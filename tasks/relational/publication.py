@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from core.recount.relational.history_counts import TablesRecount
+from schemas.attacks.figures import attacked_words, broken_attacks
 from schemas.errors.base import StorageError
+from schemas.errors.overlaps import AttackError
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob
@@ -21,6 +23,7 @@ from tasks.engine.peak_memory import give_back, peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
+from tasks.publication.refusals import refusing
 from tasks.publication.staging import lost_files, point_current, publish, sealed_in, staging_folder
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
@@ -113,7 +116,8 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
         counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging))
         for table in given.tables.values():
             check_unchanged(table.table.source)
-    manifest = _manifest(given, outcome, staged, counted)
+    attacks = _attacked(given, staged, staging)
+    manifest = _manifest(given, outcome, staged, counted).model_copy(update=attacks)
 
     def finish() -> TablesManifest:
         made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
@@ -133,9 +137,34 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
     for name, table in given.tables.items():
         source = table.table.source
         originals[name] = Original(normalised_relation(table.table.job, source.relation), source.columns)
-    files = {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
+    files = staged_files_of(given, staged, staging)
     levels = {table: given.published_levels(table) for table in given.tables}
     return recount_tables(WrittenTables(given.job, files, originals, levels), given.run.spill, f"release '{given.release}'")
+
+
+def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
+    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off.
+
+    Raises:
+        AttackError: an attack wins more than the job accepts, and the job or the policy says to refuse that.
+    """
+    run, settings = given.run, given.job.attacks
+    if settings is None:
+        return {}
+    # Loads what no run needs whose job turned attacks off.
+    from tasks.attacks.joined_tables import attack_tables, basis_of_tables  # noqa: PLC0415
+
+    files = staged_files_of(given, staged, staging)
+    with run.phase("attacks"):
+        played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
+    if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
+        raise AttackError.broken([attacked_words(one) for one in broken], by)
+    return {"attacks": played, "attacked": basis_of_tables(settings)}
+
+
+def staged_files_of(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, list[Path]]:
+    """Returns the data files of each table where they are staged."""
+    return {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
 
 
 def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:

@@ -38,6 +38,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         _method_sentence(manifest),
     ]
     sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
+    sentences += _attack_sentences(manifest)
     return {
         "release": manifest.release,
         "name": manifest.name,
@@ -50,6 +51,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "min_class": manifest.min_class,
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
+        "attacks": [one.model_dump(mode="json") for one in manifest.attacks],
     }
 
 
@@ -83,6 +85,22 @@ def _rows_sentence(name: str, table: ReleasedTable) -> str:
         f"'{name}': {counted(table.released, 'row')} of {table.records:,} are published, {table.withheld:,} withheld of persons who stay, "
         f"{table.suppressed:,} left out with their persons, {table.orphans:,} of nobody."
     )
+
+
+def _attack_sentences(manifest: TablesManifest) -> list[str]:
+    """Returns what attacks by joins came to, those first that break the release."""
+    if manifest.attacked is None:
+        return ["This release was not attacked: the job turned attacks off, or a version made it that had none."]
+    sentences = {"broken": "Warning: an attack breaks this release.", "told": "The job accepts that.", "safe": "So it was promised."}
+    played = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
+    k, told = manifest.privacy["k"], list[str]()
+    for one in played:
+        how = f"{one.knows} ({one.target})" if one.target else one.knows
+        told.append(
+            f"Attacked before it was published, by {how}: {counted(one.right, 'person')} of {one.guesses:,} share them with fewer than "
+            f"{k:,}. {sentences[one.verdict]}"
+        )
+    return [*told, *manifest.attacked.unplayed]
 
 
 def report_texts(manifest: TablesManifest) -> dict[str, str]:

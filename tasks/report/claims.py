@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import unclaimed_because
 from schemas.release.together import KINDS, Together, together_warning, unclaimed_together
+from tasks.report.attacks import attack_warning
 from tasks.report.units import UnitWording
 
 
@@ -28,6 +29,11 @@ def accepted_below_k(manifest: Manifest) -> Together | None:
 
 def first_warning(manifest: Manifest) -> str:
     """Returns what is said before anything else of a release; empty where nothing stands out."""
+    return attack_warning(manifest) or untreated_warning(manifest)
+
+
+def untreated_warning(manifest: Manifest) -> str:
+    """Returns the warning of untreated columns that single people out together; empty where none do."""
     return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
 
 

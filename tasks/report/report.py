@@ -16,6 +16,7 @@ from schemas.release.report import Asked, CameOut, Example, Figure, Report, Repo
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.advice import advice_sentences
+from tasks.report.attacks import attack_sentences, reported_attacks
 from tasks.report.claims import maximum_risk, together_sentences
 from tasks.report.criteria import criteria_of
 from tasks.report.linked import linked_limits
@@ -92,6 +93,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         columns=published_columns_of(manifest, terms),
         examples=examples,
         criteria=criteria_of(manifest, terms),
+        attacks=reported_attacks(manifest),
+        attacked=attack_sentences(manifest),
     )
 
 

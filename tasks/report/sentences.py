@@ -19,7 +19,8 @@ from schemas.release.passthrough import passthrough_warnings
 from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
-from tasks.report.claims import first_warning
+from tasks.report.attacks import attack_warning
+from tasks.report.claims import untreated_warning
 from tasks.report.units import UnitWording
 
 RECORDS = UnitWording()
@@ -238,11 +239,11 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
-    first = first_warning(manifest)
+    first = [one for one in (attack_warning(manifest), untreated_warning(manifest)) if one]
     told = [*passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
-    return [*([first] if first else []), *repeat_warnings(manifest), *(copies if equal else []), *told]
+    return [*first, *repeat_warnings(manifest), *(copies if equal else []), *told]
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:

@@ -42,7 +42,11 @@ def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_
     known = OF_SIZES | (OF_LABELS if of_labels else frozenset())
     told += [f"loss.{name}" for name in manifest.loss if name not in known or (name == "c_avg" and manifest.unit != recount.unit)]
     told += ["ncp"] if manifest.ncp and not of_labels else []
-    told += [name for name in (*OF_THE_SEARCH, "passthrough", "repeats", "overlaps") if getattr(manifest, name) not in (None, {}, ())]
+    told += [
+        name
+        for name in (*OF_THE_SEARCH, "passthrough", "repeats", "overlaps", "attacks", "attacked")
+        if getattr(manifest, name) not in (None, {}, ())
+    ]
     if job is None or recount.source is None or recount.unproved:
         told += OF_THE_SOURCE
     elif manifest.persons is not None:

@@ -1,0 +1,91 @@
+"""Joins: who is found by all rows of the joined tables of a release, for whoever knows a person's rows in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.attacks.advantages import Guesses
+
+BY_JOIN = "all rows of the joined tables"
+BY_TABLE = "all rows of this table, joined"
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """A table of a release as an attacker joins it; names of columns are quoted.
+
+    Attributes:
+        name: Its name.
+        relation: What is read.
+        labels: Columns of quasi-identifiers.
+        key: Columns of its key; none where nothing refers to it.
+        parents: By table that it refers to, the nearer first, the columns of the reference.
+    """
+
+    name: str
+    relation: str
+    labels: tuple[str, ...]
+    key: tuple[str, ...]
+    parents: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
+    """Returns the statement that makes a digest of each row of a table with all rows that hang from it.
+
+    It is right because digests of rows are sorted before they are joined, so that equal multisets of rows give equal texts.
+
+    Args:
+        table: The table.
+        children: Those with a reference to it, of which the rows are made already.
+    """
+    digests = [f"md5(coalesce('v' || t.{label}::VARCHAR, 'n'))" for label in table.labels]
+    joins = []
+    for place, child in enumerate(children):
+        nearer, columns = _reference(child, table.name)
+        lacking = [f"NOT ({_all_there(one)})" for one in nearer]
+        where = " AND ".join([_all_there(columns), *lacking])
+        own = ", ".join(columns)
+        same = " AND ".join(f"t.{mine} = c{place}.{theirs}" for mine, theirs in zip(table.key, columns, strict=True))
+        rows = f"SELECT {own}, string_agg(digest, '' ORDER BY digest) AS digests FROM {rows_name(child)} WHERE {where} GROUP BY {own}"
+        joins.append(f"LEFT JOIN ({rows}) AS c{place} ON {same}")
+        digests.append(f"md5(coalesce(c{place}.digests, ''))")
+    kept = dict.fromkeys([*table.key, *(column for _, columns in table.parents for column in columns)])
+    selected = "".join(f"t.{column}, " for column in kept)
+    made = " || ".join(digests) or "''"
+    statement = f"SELECT {selected}md5({made}) AS digest FROM {table.relation} AS t {' '.join(joins)}"
+    return f"CREATE OR REPLACE TEMP TABLE {rows_name(table)} AS {statement}"
+
+
+def rows_name(table: JoinedTable) -> str:
+    """Returns the name of the digests of a table's rows."""
+    return f'"rows of {table.name}"'
+
+
+def _reference(child: JoinedTable, parent: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Returns the references of a table that are nearer than that to a parent, and the latter."""
+    names = [name for name, _ in child.parents]
+    place = names.index(parent)
+    return [columns for _, columns in child.parents[:place]], child.parents[place][1]
+
+
+def _all_there(columns: Sequence[str]) -> str:
+    return " AND ".join(f"{column} IS NOT NULL" for column in columns)
+
+
+def shared_rows_sql(unit: JoinedTable, k: int) -> str:
+    """Returns the statement that counts persons, and those whose rows fewer than k share."""
+    shared = f"SELECT count(*) AS persons FROM {rows_name(unit)} GROUP BY digest"
+    return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
+
+
+def joined_guesses(table: str | None, persons: int, below: int, *, promised: bool) -> Guesses:
+    """Returns the attack; right of whoever shares rows with fewer than k.
+
+    Args:
+        table: The table that is joined to the persons; None for all of them.
+        persons: Persons of the release.
+        below: Those who share their rows with fewer than k.
+        promised: Whether the job promises k to whoever knows all rows.
+    """
+    return Guesses("joins", table, BY_TABLE if table else BY_JOIN, persons, below, 0, 0, promised=promised)

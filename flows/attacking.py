@@ -1,0 +1,124 @@
+"""A published release attacked with all that is at hand, for the command and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flows.verification import verified_release
+from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
+from schemas.attacks.settings import AttackSettings
+from schemas.errors.overlaps import AttackError
+from schemas.job.job import Job
+from schemas.relational.table_jobs import unit_job
+from schemas.relational.tables_job import TablesJob
+from schemas.release.manifest import Manifest
+from tasks.attacks.joined_tables import attack_tables, basis_of_tables
+from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release, earlier_attacks
+from tasks.engine.runs import policy_in_force
+from tasks.publication.refusals import refusing
+from tasks.publication.remote_target import at_hand
+from tasks.recount.original import original_of, unproved_reason
+from tasks.relational.verified import verify_tables
+from tasks.release.files import data_files, layout_of
+from tasks.release.manifest import manifest_content, read_manifest
+from tasks.store.bucket_work import looked_at
+from tasks.store.work_folder import passing_folder
+
+
+class AttackedRelease(NamedTuple):
+    """A release that was verified and attacked.
+
+    Attributes:
+        release: Its name.
+        attacks: All attacks: against people of the source where that is at hand, else as labels show them; and earlier releases.
+        basis: What they were played with.
+    """
+
+    release: str
+    attacks: tuple[AttackFigures, ...]
+    basis: AttackBasis
+
+    @property
+    def broken(self) -> list[AttackFigures]:
+        """The attacks that win more than the job accepts."""
+        return broken_attacks(self.attacks)
+
+    def content(self) -> dict[str, Any]:
+        """Returns the same as JSON can say it."""
+        return {
+            "release": self.release,
+            "attacks": [one.model_dump(mode="json") for one in self.attacks],
+            **self.basis.model_dump(mode="json"),
+        }
+
+
+def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackedRelease:
+    """Verifies a release and plays all attacks against it.
+
+    Args:
+        job: The job that made it.
+        release: Folder, or address in an object store.
+        everybody: Whether attacks are played against all people and not a sample.
+
+    Raises:
+        SkaldError: the release does not verify, or something cannot be read.
+    """
+    verified_release(job, release, None)
+    settings = job.attacks or AttackSettings()
+    if everybody:
+        settings = settings.model_copy(update={"sample": "all"})
+    with at_hand(release) as folder, looked_at(job), passing_folder(job, "verify") as spill:
+        manifest = read_manifest(folder)
+        attacked, reason = _attacked(job, folder, manifest)
+        played = attack_release(job, settings, attacked, spill)
+    earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse") if manifest else ()
+    basis = played.basis.model_copy(update={"unplayed": (reason,)}) if reason else played.basis
+    return AttackedRelease(manifest.release if manifest else folder.name, (*_together(played), *earlier), basis)
+
+
+def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[AttackedFiles, str]:
+    """Returns what is attacked, and why people of the source are not, in a sentence; empty where they are."""
+    original = original_of(job)
+    reason = unproved_reason(job, manifest, original)
+    files = data_files(folder)
+    layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
+    text = manifest_content(folder).decode("utf-8", "replace") if manifest else ""
+    records = manifest.records if manifest else 0
+    said = f"Only what labels show was attacked: {reason}." if reason else ""
+    return AttackedFiles(files, layout, None if reason else original, text, records), said
+
+
+def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
+    """Returns attacks of both readings; of one that both know, that on the source, and that on labels too where it breaks the release."""
+    known = {(one.name, one.target, one.knows) for one in played.source}
+    others = [one for one in played.labels if (one.name, one.target, one.knows) not in known or one.verdict == "broken"]
+    return (*played.source, *others)
+
+
+def attacked_tables(job: TablesJob, release: Path) -> AttackedRelease:
+    """Verifies a release of several tables and attacks it by joining them.
+
+    Args:
+        job: The job that made it.
+        release: The folder.
+
+    Raises:
+        SkaldError: the release does not verify, or something cannot be read.
+    """
+    manifest = verify_tables(job, release).manifest
+    files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
+    with passing_folder(unit_job(job), "verify") as spill:
+        played = attack_tables(job, files, spill, f"'{release}'")
+    return AttackedRelease(manifest.release, played, basis_of_tables(job.attacks or AttackSettings()))
+
+
+def check_attacked(job: Job, attacked: AttackedRelease) -> None:
+    """Refuses a release that attacks break, where the job or the policy says so.
+
+    Raises:
+        AttackError: they do.
+        PolicyError: the job stands below the policy, or that cannot be read.
+    """
+    if (by := refusing(job.attacks, policy_in_force(job))) and attacked.broken:
+        raise AttackError.published(attacked.release, [attacked_words(one) for one in attacked.broken], by)

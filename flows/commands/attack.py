@@ -1,0 +1,44 @@
+"""``skald attack``: the command alone; imports what it needs when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.terminal.screen import Screen, print_json
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def attack(
+    release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
+    job: Annotated[Path, typer.Option("--job", help="The job that made it.", show_default=False)],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in attacks.refuse=true.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Attacks everybody, and not a sample.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
+) -> None:
+    """Verifies a release and plays attacks against it: singling out, linkage, inference, membership, downcoding and joins.
+
+    Exits with 0 if nothing is to be refused, with 3 if an attack wins more than the job accepts and the job or the policy says to refuse
+    that, and with 4 if the release does not verify. The figures follow from the source: do not hand them on with the release.
+    """
+    from schemas.job.job import load_job
+    from tasks.release.manifest import is_release_of_tables
+
+    if is_release_of_tables(Path(release)):
+        from flows.commands.tables import attack_release_of_tables
+
+        attack_release_of_tables(Path(release), job, settings or (), as_json=as_json)
+        return
+    from flows.attacking import attacked_release, check_attacked
+    from flows.terminal.attacks import attack_summary
+
+    loaded = load_job(job, settings or ())
+    attacked = attacked_release(loaded, release, everybody=everybody)
+    if as_json:
+        print_json(attacked.content())
+    else:
+        Screen().print(attack_summary(attacked.attacks, attacked.basis))
+    check_attacked(loaded, attacked)

@@ -1,0 +1,71 @@
+"""A release of several tables attacked by joining them, as anybody can who has the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from core.attacks.joined_histories import JoinedTable, joined_guesses, rows_sql, shared_rows_sql
+from schemas.attacks.figures import AttackBasis, AttackFigures
+from schemas.attacks.settings import AttackSettings
+from schemas.relational.table_jobs import unit_job
+from schemas.relational.tables_job import TablesJob
+from tasks.release.told_of_files import told_of_files
+from tasks.store.database import connect, literal, quote
+from tasks.store.keys import code_of
+
+JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: other attacks take one table so far."
+
+
+def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, what: str) -> tuple[AttackFigures, ...]:
+    """Joins the tables of a release, and counts who shares all rows with fewer than k.
+
+    Args:
+        job: Says which table hangs from which, and what is promised.
+        files: The data files of each table.
+        spill: Folder for DuckDB's spill files.
+        what: How the release is called in a message.
+
+    Raises:
+        VerificationError: the files cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    tree = job.tree
+    tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}
+    promised = job.privacy.known_rows is None
+    with connect(unit_job(job), spill, last=True) as connection, told_of_files(what):
+        for name in reversed(tree.tables):
+            connection.execute(rows_sql(tables[name], _children(tables, name, list(tables))))
+        played = [joined_guesses(None, *_counted(connection, tables[tree.unit], job.privacy.k), promised=promised)]
+        for branch in tree.branches:
+            connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.within(branch))))
+            played.append(joined_guesses(branch, *_counted(connection, tables[tree.unit], job.privacy.k), promised=promised))
+    return tuple(one.figures() for one in played if one.guesses)
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, unit: JoinedTable, k: int) -> tuple[int, int]:
+    [(persons, below)] = connection.execute(shared_rows_sql(unit, k)).fetchall()
+    return int(persons), int(below)
+
+
+def _joined_table(job: TablesJob, name: str, files: Sequence[Path]) -> JoinedTable:
+    spec, chain = job.tables[name], job.tree.chains[name]
+    nearest_first = sorted(spec.referring, key=chain.index, reverse=True)
+    return JoinedTable(
+        name,
+        f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)",
+        tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
+        tuple(map(quote, spec.key)),
+        tuple((other, tuple(map(quote, spec.referring[other]))) for other in nearest_first),
+    )
+
+
+def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[str]) -> list[JoinedTable]:
+    return [tables[name] for name in among if any(other == parent for other, _ in tables[name].parents)]
+
+
+def basis_of_tables(settings: AttackSettings) -> AttackBasis:
+    """Returns what attacks on several tables are played with: everybody."""
+    return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

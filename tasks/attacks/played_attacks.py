@@ -1,0 +1,289 @@
+"""The attacks, played against a release: against people as its labels show them, and against people of its source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from core.attacks.advantages import Guesses, added_guesses
+from core.attacks.attacked_people import AttackedPeople, people_of_labels, recombined_people, valued, with_values_of_others
+from core.attacks.attacked_release import NO_VALUE, AttackedRelease, Codes, joint_codes
+from core.attacks.downcoding import MOST_LABELS, downcoded_labels
+from core.attacks.inference import inference_by_class, inference_by_learner
+from core.attacks.label_fits import label_fits
+from core.attacks.left_out import inference_by_left_out
+from core.attacks.linkage import linkage_by_columns, linkage_by_order, linkage_by_pseudonyms, linkage_with_noise
+from core.attacks.membership import LEAST_DIGITS, membership_by_class, membership_by_digests
+from core.attacks.singling_out import (
+    persons_within,
+    rarest_classes,
+    singled_out_by_both,
+    singled_out_by_ends,
+    singled_out_by_labels,
+    singled_out_by_value,
+    singled_out_in_source,
+)
+from schemas.attacks.settings import AttackSettings
+from schemas.job.columns import REST
+from schemas.job.job import Job
+from schemas.release.endpoints import in_ranges, in_ranks
+from tasks.attacks.released_rows import CodedRelease
+from tasks.attacks.source_people import MatchedPeople, SourceAxis, SourcePeople, matched_people
+
+AT_ONCE = 6_000_000
+"""Labels that are held against people at once: people times classes times quasi-identifiers."""
+MOST_PREDICATES, ROWS_OF_PREDICATES = 200, 2_000_000
+"""Classes of which the labels are held against the source, and how many records times classes."""
+LEAST_PEOPLE, LEAST_CONTROL, MOST_IDENTIFIERS = 50, 30, 300
+
+
+@dataclass(frozen=True)
+class AttackPlan:
+    """What attacks are played with.
+
+    Attributes:
+        job: The job.
+        settings: Its word on attacks.
+        missing: Share of the source's records that are not in the release.
+    """
+
+    job: Job
+    settings: AttackSettings
+    missing: float = 0.0
+
+    def random(self) -> np.random.Generator:
+        """Returns the draws of a reading."""
+        return np.random.default_rng(self.settings.seed)
+
+    def drawn(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
+        """Draws people, in as many parts as are attacked at once; one part unless all are asked for."""
+        most = max(AT_ONCE // max(release.labels.size, 1), LEAST_PEOPLE)
+        order = random.permutation(count)
+        if self.settings.sample == "all":
+            return np.array_split(order, -(-count // most)) if count else []
+        return [order[: min(most, self.settings.sample)]] if count else []
+
+    def sample_of(self, count: int) -> int:
+        """Returns how many of so many guesses are made."""
+        return count if self.settings.sample == "all" else min(count, self.settings.sample)
+
+    @property
+    def promises(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is promised of each sensitive column in records, by model; nothing where persons are counted."""
+        found: dict[str, dict[str, Any]] = defaultdict(dict)
+        if not self.job.columns.person:
+            for kind, column, spec in self.job.privacy.models:
+                found[column][kind.name] = spec
+        return found
+
+
+def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
+    """Plays all attacks on people as their labels show them: what comes of it follows from the data files alone."""
+    release, random = coded.release, plan.random()
+    if not release.records:
+        return []
+    played = [singled_out_by_labels(release, plan.job.privacy.k, plan.sample_of(release.records), random)]
+    played += _by_columns(plan, coded, random)
+    parts = []
+    for chosen in plan.drawn(release.records, release, random):
+        people = people_of_labels(release, chosen)
+        parts.append(_against_people(plan, release, people, recombined_people(people, random), None, random))
+    return played + _added(parts)
+
+
+def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generator) -> Iterator[Guesses]:
+    """Plays what columns beside the labels give away."""
+    columns, release = plan.job.columns, coded.release
+    pseudonyms = [one.name for one in columns.pseudonyms]
+    named = {*columns.sensitive, *pseudonyms, *(() if columns.insensitive == REST else columns.insensitive)}
+    for name, codes in release.values.items():
+        known = name in named or columns.insensitive == REST
+        if name in pseudonyms or not np.any(codes >= 0):
+            continue
+        sample = plan.sample_of(release.records)
+        if release.is_whole:
+            shared = columns.ways.get(name) == "shared" and not columns.person
+            yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, known=known)
+        yield singled_out_by_both(release, name, sample, random)
+    if release.is_whole:
+        for names in columns.links:
+            # Where persons are counted, only their own pseudonyms tell whose records are whose.
+            if all(name in release.values for name in names) and (not columns.person or list(names) == columns.person):
+                accepted = all(name in columns.linkable for name in names)
+                yield linkage_by_pseudonyms(_under_one_name(release, names), ", ".join(names), plan.job.privacy.k, accepted=accepted)
+
+
+def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> AttackedRelease:
+    codes = np.stack([release.values[name] for name in names], axis=1)
+    joint = np.where((codes < 0).any(axis=1), NO_VALUE, joint_codes(codes))
+    return AttackedRelease(release.owners, release.sizes, release.labels, {", ".join(names): joint}, release.places, release.is_whole)
+
+
+def _against_people(
+    plan: AttackPlan,
+    release: AttackedRelease,
+    people: AttackedPeople,
+    control: AttackedPeople,
+    valued_control: AttackedPeople | None,
+    random: np.random.Generator,
+) -> list[Guesses]:
+    """Plays linkage, membership and inference against people and a control group.
+
+    Args:
+        plan: What is played with.
+        release: The release.
+        people: People of the release.
+        control: Others.
+        valued_control: Others whose values are known; made of people whose values are exchanged where there are none.
+        random: Draws.
+    """
+    k = plan.job.privacy.k
+    played = [
+        linkage_by_columns(release, people, control, k, random, half=False),
+        linkage_by_columns(release, people, control, k, random, half=True),
+        linkage_with_noise(release, people, control, k, random),
+        membership_by_class(release, people, control),
+    ]
+    for column in plan.job.columns.sensitive:
+        if column not in people.values or not len(release.sizes):
+            continue
+        # The distribution of all records is known of a complete reading only.
+        bounded = plan.promises.get(column, {}) if release.is_whole else {}
+        mine = valued(people, column)
+        others = valued(valued_control, column) if valued_control else with_values_of_others(mine, random)
+        played += inference_by_class(release, column, mine, others, bounded, plan.missing)
+        played.append(inference_by_learner(release, column, mine, others))
+    return played
+
+
+def _added(parts: list[list[Guesses]]) -> list[Guesses]:
+    """Adds up what was played against people in turn; what is of all classes was played each time and counts once."""
+    return [one[0] if one[0].promised else added_guesses(list(one)) for one in zip(*parts, strict=True)]
+
+
+def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
+    """Plays all attacks on people of the source. What comes of it follows from the source, and stays with whoever has that.
+
+    Args:
+        plan: What is played with.
+        coded: The release.
+        source: The source.
+        published: Hexadecimal texts that the release holds.
+    """
+    release, random = coded.release, plan.random()
+    if not release.records or not len(source):
+        return []
+    parts, downcoded = [], []
+    for chosen in plan.drawn(len(source), release, random):
+        matched = matched_people(release, source, chosen)
+        left_out = matched.outside if len(matched.outside) >= LEAST_CONTROL else None
+        control = left_out or recombined_people(matched.inside, random)
+        played = _against_people(plan, release, matched.inside, control, left_out, random)
+        if source.is_whole and release.is_whole:
+            certain = np.flatnonzero(matched.certain)
+            played.append(linkage_by_order(release, matched.inside.some_of(certain), matched.rows[certain]))
+        parts.append(played)
+        downcoded.append(_downcoded(plan, release, source, matched, random))
+    found = _added(parts) + _added(downcoded)
+    if source.is_whole:
+        found += [*_singled_out(plan, release, source, random), *_by_ends(plan, source, random)]
+        found += _by_left_out(plan, release, source, random) if release.is_whole else []
+    return found + _by_digests(source, published, random)
+
+
+def _downcoded(
+    plan: AttackPlan, release: AttackedRelease, source: SourcePeople, matched: MatchedPeople, random: np.random.Generator
+) -> list[Guesses]:
+    played = []
+    owners = release.owners[matched.inside.records]
+    for place, (qid, axis) in enumerate(zip(plan.job.columns.quasi_identifiers, source.axes, strict=True)):
+        if 0 < len(axis.spans.low) <= MOST_LABELS:
+            labels = release.labels[:, place]
+            records = np.bincount(labels, release.sizes, minlength=len(axis.spans.low)).astype(np.int64)
+            people = labels[owners], axis.positions[matched.rows]
+            played.append(downcoded_labels(qid.name, axis.spans.low, axis.spans.high, records, *people, axis.positions, random))
+    return played
+
+
+def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
+    """Plays labels of classes against all records of the source, beside labels of which half are another class's."""
+    count = max(min(MOST_PREDICATES, ROWS_OF_PREDICATES // max(len(source), 1)), 8)
+    chosen = rarest_classes(release, min(count, plan.sample_of(len(release.sizes))), random)
+    mine = release.labels[chosen]
+    made = np.where(np.arange(mine.shape[1]) < (mine.shape[1] + 1) // 2, mine, mine[random.permutation(len(mine))])
+    counts, others = (persons_within(_fits_of_all(source.axes, labels), source.persons) for labels in (mine, made))
+    yield singled_out_in_source(counts, others, plan.job.privacy.k)
+
+
+def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
+    """Plays who was left out, for columns with l or t; where labels overlap, nobody can say of what combination a record is."""
+    columns = [name for name in plan.promises if name in source.values]
+    owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
+    if not columns or any(one is None for one in owners):
+        return
+    labels = [one[axis.positions] for one, axis in zip(owners, source.axes, strict=True) if one is not None]
+    for column in columns:
+        mine = np.stack(labels, axis=1).astype(np.int64), source.values[column]
+        yield inference_by_left_out(release, column, *mine, plan.job.privacy.k, plan.sample_of(len(source)), random)
+
+
+def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Returns which records of the source satisfy which labels, shape (n, m)."""
+    found = np.ones((len(axes[0].positions), len(labels)), np.bool_)
+    for place, axis in enumerate(axes):
+        found &= label_fits(axis.spans, np.arange(axis.spans.null + 1), labels[:, place])[axis.positions]
+    return found
+
+
+def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
+    """Plays the ends of ranges of whole numbers; control: as many whole numbers between the least and the greatest of them."""
+    for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
+        if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
+            continue
+        counts = _people_of_values(axis, source)
+        least, most = (int(one.as_py()) for one in pc.min_max(axis.values).values())
+        drawn = np.sort(random.integers(least, most + 1, len(axis.ends)))
+        values = np.asarray(axis.values.cast(pa.int64()))
+        places = np.minimum(np.searchsorted(values, drawn), len(values) - 1)
+        others = np.where(values[places] == drawn, counts[axis.order[places]], 0)
+        mine = np.where(axis.ends >= 0, counts[axis.ends], 0)
+        observed = not plan.job.shared_ends or in_ranks(qid)
+        yield singled_out_by_ends(qid.name, mine, others, observed=observed)
+
+
+def _people_of_values(axis: SourceAxis, source: SourcePeople) -> Codes:
+    """Returns how many people have the value at each position."""
+    if source.persons is None:
+        return np.bincount(axis.positions, minlength=axis.spans.null + 1)
+    held = source.persons >= 0
+    width = int(source.persons.max(initial=0)) + 1
+    pairs = np.unique(axis.positions[held] * width + source.persons[held])
+    return np.bincount(pairs // width, minlength=axis.spans.null + 1)
+
+
+def _by_digests(source: SourcePeople, published: Collection[str], random: np.random.Generator) -> list[Guesses]:
+    if not published:
+        return []
+    played = []
+    for name, texts in source.identifiers.items():
+        held = texts.drop_null()
+        some = held.take(pa.array(random.permutation(len(held))[:MOST_IDENTIFIERS])).to_pylist()
+        played.append(membership_by_digests(name, some, [f"{text[::-1]}?" for text in some], published))
+    return played
+
+
+def hexadecimal_texts(coded: CodedRelease) -> set[str]:
+    """Returns the values of a release that look like digests, in lower case."""
+    found: set[str] = set()
+    for values in coded.values.values():
+        if pt.is_string(values.type) or pt.is_large_string(values.type):
+            looks = pc.match_substring_regex(values, f"^[0-9a-fA-F]{{{LEAST_DIGITS},128}}$")
+            found |= {text.lower() for text in values.filter(looks).to_pylist() if text}
+    return found

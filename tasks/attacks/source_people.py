@@ -1,0 +1,197 @@
+"""People of the source: what an attacker knows of them, which labels fit it, and whose record is in the release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.attacks.attacked_people import NOBODY, AttackedPeople, fitting_classes
+from core.attacks.attacked_release import ELSEWHERE, NO_VALUE, AttackedRelease, Codes, joint_codes
+from core.attacks.label_fits import label_fits
+from core.recount.labels.label_readers import Axis, label_axis
+from core.recount.labels.label_spans import NOTHING, Spans, read_labels
+from schemas.job.job import Job
+from schemas.release.endpoints import in_ranges
+from tasks.attacks.released_rows import CodedRelease, compared_columns, value_codes
+from tasks.recount.original import Original, as_given
+from tasks.recount.published_labels import label_texts, way_of
+from tasks.store.database import quote
+
+_RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
+MOST_CELLS, MOST_ROWS = 1_000_000, 60_000
+"""Cells and records of the source that are read."""
+
+
+@dataclass(frozen=True, eq=False)
+class SourceAxis:
+    """A quasi-identifier in the source and in the release.
+
+    Attributes:
+        positions: Shape (n,), where the value of each record stands.
+        values: Its different values, ascending, and ``order`` where each of them stands.
+        order: See ``values``.
+        spans: What each label covers.
+        ends: The positions of values at which ranges end and that somebody may have; -1 for those that nobody has.
+    """
+
+    positions: Codes
+    values: pa.Array
+    order: Codes
+    spans: Spans
+    ends: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class SourcePeople:
+    """Records of the source.
+
+    Attributes:
+        axes: By quasi-identifier.
+        values: By other column that both have and that is published as it is, shape (n,), the codes of the release.
+        persons: Shape (n,), whose each record is, -1 for nobody's; None where each is a person of its own.
+        identifiers: By column that names somebody, shape (n,), as text.
+        is_whole: Whether these are all records.
+    """
+
+    axes: list[SourceAxis]
+    values: dict[str, Codes]
+    persons: Codes | None
+    identifiers: dict[str, pa.Array]
+    is_whole: bool
+
+    def __len__(self) -> int:
+        """Returns how many records were read."""
+        return len(self.axes[0].positions) if self.axes else 0
+
+
+def read_source_people(
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
+) -> SourcePeople:
+    """Reads the source, or a sample of a large one, in the order of its records.
+
+    Args:
+        connection: The database.
+        job: Says which columns have which role.
+        original: The source.
+        coded: The release.
+        seed: Draws the sample.
+        named: Whether identifiers are read too.
+
+    Raises:
+        duckdb.Error: the source cannot be read.
+        HierarchyError: the file of a hierarchy cannot be read.
+    """
+    types = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {original.relation}").fetchall()}
+    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    others = {*job.columns.ways, *(one.name for one in job.columns.pseudonyms)}
+    same = [name for name in coded.values if name in types and name not in others]
+    naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if named else []
+    identifying = [name for name in naming if name in types]
+    wanted = list(dict.fromkeys([*same, *identifying, *job.columns.person]))
+    columns = ", ".join([*(f"{quote(name)} AS q{place}" for place, name in enumerate(qids)), *_selected(wanted, types)])
+    [(records,)] = connection.execute(f"SELECT count(*) FROM {original.relation}").fetchall()
+    most = min(MOST_CELLS // max(len(qids) + len(wanted), 1), MOST_ROWS)
+    # Of each record by itself: a reservoir holds records back, and costs several times as much.
+    sample = f" USING SAMPLE {100 * most / records:.6f} PERCENT (bernoulli, {seed:d})" if records > most else ""
+    table = connection.sql(f"SELECT {columns} FROM {original.relation}{sample}").to_arrow_table()
+    axes = [_axis(job, original, place, table[f"q{place}"], coded.labels[place]) for place in range(len(qids))]
+    values = {}
+    for name in same:
+        if (codes := _codes_in(table[name], coded.values[name])) is not None:
+            values[name] = codes
+    identifiers = {name: table[name].combine_chunks().cast(pa.string()) for name in identifying}
+    return SourcePeople(axes, values, _persons(job, table), identifiers, is_whole=records <= most)
+
+
+def _selected(names: list[str], types: dict[str, str]) -> list[str]:
+    return [compared_columns({name: types[name]}) for name in names if name in types]
+
+
+def _persons(job: Job, table: pa.Table) -> Codes | None:
+    """Returns whose each record is; a null in any of the columns is nobody."""
+    if not job.columns.person:
+        return None
+    columns = np.stack([value_codes(table[name])[0] for name in job.columns.person], axis=1)
+    return np.where((columns < 0).any(axis=1), NOBODY, joint_codes(columns))
+
+
+def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, labels: list[pa.Array]) -> SourceAxis:
+    qid = job.columns.quasi_identifiers[place]
+    codes, values = value_codes(column)
+    held = as_given(values, original, qid.name)
+    shown = [as_given(one, original, qid.name) for one in labels]
+    texts = label_texts(job, qid, held.type, shown)
+    axis = label_axis(qid, held, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    spans = read_labels(axis, texts)
+    positions = np.append(axis.positions, spans.null)[codes]
+    return SourceAxis(positions, held, axis.positions, spans, _ends(axis, texts))
+
+
+def _ends(axis: Axis, texts: Sequence[str | None]) -> Codes:
+    """Returns where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
+    named = {end for text in texts if text and (found := _RANGE.fullmatch(text)) for end in found.groups()}
+    spans = [axis.exact(end) or NOTHING for end in sorted(named)]
+    return np.array([first if after == first + 1 else -1 for first, after in spans], np.int64)
+
+
+def _codes_in(column: pa.ChunkedArray, published: pa.Array) -> Codes | None:
+    """Returns the codes of the release for values of the source, -2 for those that it does not have; None where types differ."""
+    codes, values = value_codes(column)
+    try:
+        places = pc.index_in(values.cast(published.type), value_set=published)
+    except pa.ArrowException:
+        return None
+    known = np.asarray(places.fill_null(ELSEWHERE)).astype(np.int64)
+    return np.where(codes < 0, NO_VALUE, known[codes] if len(known) else NO_VALUE)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPeople:
+    """People of the source whom attacks are played against.
+
+    Attributes:
+        inside: Those of whom a record is in the release.
+        outside: Those who were left out.
+        rows: Shape (inside,), their rows in the source.
+        certain: Shape (inside,), whether no other record could be theirs.
+    """
+
+    inside: AttackedPeople
+    outside: AttackedPeople
+    rows: Codes
+    certain: NDArray[np.bool_]
+
+
+def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
+    """Returns who of some records of the source is in the release, by labels that fit and by all other columns.
+
+    Where whole classes were left unread, whoever fits none of those that were read is in neither group.
+    """
+    fits = tuple(label_fits(axis.spans, axis.positions[chosen]) for axis in source.axes)
+    values = {name: codes[chosen] for name, codes in source.values.items()}
+    people = AttackedPeople(fits, np.full(len(chosen), NOBODY), values)
+    who, classes = np.nonzero(fitting_classes(release, people))
+    columns = [np.concatenate([release.values[name], values[name]]) for name in values]
+    joint = joint_codes(np.stack(columns, axis=1)) if columns else np.zeros(release.records + len(chosen), np.int64)
+    width = int(joint.max(initial=0)) + 1
+    mine = release.owners * width + joint[: release.records]
+    known, firsts, counts = np.unique(mine, return_index=True, return_counts=True)
+    sought = classes * width + joint[release.records :][who]
+    places = np.minimum(np.searchsorted(known, sought), max(len(known) - 1, 0))
+    matching = known[places] == sought if len(known) else np.zeros(len(sought), np.bool_)
+    records, pairs = np.full(len(chosen), NOBODY), np.bincount(who[matching], minlength=len(chosen))
+    records[who[matching]] = firsts[places[matching]]
+    alone = np.zeros(len(chosen), np.bool_)
+    alone[who[matching]] = counts[places[matching]] == 1
+    inside = np.flatnonzero(records >= 0)
+    fitting = np.bincount(who, minlength=len(chosen)) > 0
+    outside = np.flatnonzero((records < 0) & (fitting | release.is_whole))
+    found = AttackedPeople(fits, records, values)
+    return MatchedPeople(found.some_of(inside), found.some_of(outside), chosen[inside], (alone & (pairs == 1))[inside])
