@@ -23,7 +23,7 @@ from tasks.relational.verified import verify_tables
 from tasks.release.files import data_files, layout_of
 from tasks.release.manifest import manifest_content, read_manifest
 from tasks.store.bucket_work import looked_at
-from tasks.store.work_folder import passing_folder
+from tasks.store.work_folder import temporary_folder_of
 
 
 class AttackedRelease(NamedTuple):
@@ -68,7 +68,7 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
     settings = job.attacks or AttackSettings()
     if everybody:
         settings = settings.model_copy(update={"sample": "all"})
-    with at_hand(release) as folder, looked_at(job), passing_folder(job, "verify") as spill:
+    with at_hand(release) as folder, looked_at(job), temporary_folder_of(job, "verify") as spill:
         manifest = read_manifest(folder)
         attacked, reason = _attacked(job, folder, manifest)
         played = attack_release(job, settings, attacked, spill)
@@ -108,7 +108,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackedRelease:
     """
     manifest = verify_tables(job, release).manifest
     files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
-    with passing_folder(unit_job(job), "verify") as spill:
+    with temporary_folder_of(unit_job(job), "verify") as spill:
         played = attack_tables(job, files, spill, f"'{release}'")
     return AttackedRelease(manifest.release, played, basis_of_tables(job.attacks or AttackSettings()))
 

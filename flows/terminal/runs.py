@@ -133,7 +133,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     return said if new else Group("Already published: the same job on the same data. No new release was made.", said)
 
 
-def attacks_in_short(manifest: Manifest, untold: Untold | None) -> str:
+def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
     """Returns what attacks came to, in a line: of the release, and of the source where this run played them."""
     played = [*manifest.attacks, *(untold.attacks if untold else ())]
     safe, within, broken = (sum(one.verdict == verdict for one in played) for verdict in ("safe", "told", "broken"))
@@ -147,7 +147,7 @@ def persons_words(persons: Persons) -> str:
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
-def said_rows(manifest: Manifest, untold: Untold | None = None) -> Iterator[tuple[str, str]]:
+def said_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
     """Yields what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
     said = {
         "linked": linked_sentences(manifest),

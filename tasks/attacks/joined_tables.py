@@ -12,7 +12,7 @@ from schemas.attacks.figures import AttackBasis, AttackFigures
 from schemas.attacks.settings import AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
-from tasks.release.told_of_files import told_of_files
+from tasks.release.file_errors import file_error
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import code_of
 
@@ -35,7 +35,7 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
     tree = job.tree
     tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}
     promised = job.privacy.known_rows is None
-    with connect(unit_job(job), spill, last=True) as connection, told_of_files(what):
+    with connect(unit_job(job), spill, last=True) as connection, file_error(what):
         for name in reversed(tree.tables):
             connection.execute(rows_sql(tables[name], _children(tables, name, list(tables))))
         played = [joined_guesses(None, *_counted(connection, tables[tree.unit], job.privacy.k), promised=promised)]

@@ -130,9 +130,9 @@ def test_the_commands_plan_run_verify_and_report(direct: CommandLine) -> None:
     assert "every history is shared by at least" in verified.stdout
     assert "by row" in (release / "report.html").read_text()
     # Read as one level a column, the labels are those of no node.
-    strange = direct("verify", release, "--job", "job.yaml", "--set", "method.name=skald")
-    assert strange.returncode == 4
-    assert "the manifest's method is not that of the job" in strange.stderr
+    unexpected = direct("verify", release, "--job", "job.yaml", "--set", "method.name=skald")
+    assert unexpected.returncode == 4
+    assert "the manifest's method is not that of the job" in unexpected.stderr
 
 
 @pytest.mark.slow
