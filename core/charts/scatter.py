@@ -46,7 +46,9 @@ def scatter(title: str, note: str, points: Sequence[Point], axis: str, spelt: Ca
         drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
         drawn.append(mark(one.look, x, y))
         drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
-        parts += [f"<a href='{escape(one.leads_to)}'>", *drawn, "</a>"] if one.leads_to else drawn
+        # A finger needs more room than a mark has.
+        room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
+        parts += [f"<a href='{escape(one.leads_to)}'>", *drawn, room, "</a>"] if one.leads_to else drawn
     return Picture(title, note, width, HEIGHT, "".join(parts))
 
 

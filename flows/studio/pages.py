@@ -23,7 +23,7 @@ from schemas.reading.model import plain
 from tasks.planning.front_page import Front
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, is_simple
-from tasks.studio.choices import best_node, method_points, sample_classes, sample_front
+from tasks.studio.choices import best_node, method_points, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts
 from tasks.studio.ladders import ladder_over
 from tasks.studio.listed_groups import listed_groups
@@ -208,7 +208,7 @@ def front_part(studio: Studio, _query: Query) -> str:
     found = Front.model_validate(work.result) if work and work.result and work.stamp == opened.stamp else None
     whole = found is not None
     coded = studio.coded(opened)
-    found = found or sample_front(coded)
+    found = found or studio.front(opened)
     methods = method_points(coded)
     best = best_node(job, found) if job.method.name == "skald" else None
     nodes = found.nodes if found else []
@@ -258,7 +258,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     coded, least = studio.coded(opened), studio.least(studio.job(opened))
     node = None
     if job.method.name == "skald" and full_domain(job.method).node is None:
-        node = best_node(job, sample_front(coded))
+        node = best_node(job, studio.front(opened))
     made = preview_of(job, sample, sample_classes(coded, node), least)
     return environment().get_template("preview.html").render(preview=made, least=least, sample=sample, job=job)
 

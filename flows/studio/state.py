@@ -20,8 +20,9 @@ from schemas.reading.given import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force
+from tasks.planning.front_page import Front
 from tasks.store.files import USER_UMASK, write_whole
-from tasks.studio.choices import CodedPeople, coded_people
+from tasks.studio.choices import CodedPeople, coded_people, sample_front
 from tasks.studio.hidden_text import full_text, hidden_text
 from tasks.studio.job_text import read_data, with_value
 from tasks.studio.sample import PeopleSample, files_here, people_sample_of
@@ -78,6 +79,8 @@ class Studio:
         self._lock = threading.RLock()
         self._sample: tuple[object, PeopleSample] | None = None
         self._coded: tuple[str, CodedPeople] | None = None
+        self._front: tuple[str, Front | None] | None = None
+        self._searching = threading.Lock()
         self.works = Works(self._finished)
         self.utilities: dict[str, dict[str, Any]] = {}
 
@@ -169,6 +172,18 @@ class Studio:
             if self._coded is None or self._coded[0] != opened.stamp:
                 self._coded = opened.stamp, coded_people(self.job(opened), self.sample(opened))
             return self._coded[1]
+
+    def front(self, opened: Opened) -> Front | None:
+        """Returns the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
+
+        Raises:
+            SkaldError: a hierarchy does not fit the values, or the source cannot be read.
+        """
+        coded = self.coded(opened)
+        with self._searching:
+            if self._front is None or self._front[0] != opened.stamp:
+                self._front = opened.stamp, sample_front(coded)
+            return self._front[1]
 
     def job(self, opened: Opened) -> Job:
         """Returns the job.

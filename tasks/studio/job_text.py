@@ -241,7 +241,9 @@ def _removed(text: str, way: Way) -> str:
         after = entries[1].start_mark.index if len(entries) > 1 else parent.end_mark.index - 1
         return text[: entries[0].start_mark.index] + text[after:]
     if len(entries) == 1:
-        # A block needs an entry.
-        return _placed(text, way[:-1], "[]" if isinstance(parent, yaml.SequenceNode) else "{}")
+        # A block needs an entry. The comment behind this one goes with it.
+        behind = text[ends[place] : _line_end(text, ends[place])]
+        kept = text[: ends[place]] + text[_line_end(text, ends[place]) :] if behind.strip().startswith("#") else text
+        return _placed(kept, way[:-1], "[]" if isinstance(parent, yaml.SequenceNode) else "{}")
     start = text.rfind("\n", 0, entries[place].start_mark.index) + 1
     return text[:start] + text[_line_end(text, ends[place]) + 1 :]

@@ -69,6 +69,7 @@ def test_an_entry_takes_its_comment_along() -> None:
 def test_the_last_entry_leaves_an_empty_list() -> None:
     one = without_value(without_value(TEXT, ("columns", "quasi_identifiers", 1)), ("columns", "quasi_identifiers", 0))
     assert read_data(one)["columns"]["quasi_identifiers"] == []
+    assert "because" not in one and "# coarsened" not in one, "what is said of entries goes with the last of them"
     assert "quasi_identifiers: []" in one
 
 
