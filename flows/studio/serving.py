@@ -65,6 +65,8 @@ def _bound(port: int | None) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port or 0))
+        # Whoever reads the address may ask at once, and waits until it is answered.
+        listening.listen()
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or "no such port"

@@ -137,6 +137,9 @@ class Works:
             except (ValueError, KeyError, TypeError):
                 continue
         code = process.wait()
+        process.stdout.close()
+        if process.stdin is not None:
+            process.stdin.close()
         if work.result is None and not work.fault and not work.cancelled:
             work.fault = f"Its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)}, and said nothing."
         try:

@@ -143,7 +143,8 @@ def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None,
     if not lines or not all(0 <= line < len(rows) for line in (*lines, *([to] if to is not None else []))):
         raise HierarchyError("There is no such value or group in the list any more. Load the page again.")
     # A list without groups gets a level for them, on which every value still stands for itself.
-    deep = [(row[0], row[0], *row[1:]) for row in rows] if len(rows[0]) < 3 else list(rows)
+    bare = len(rows[0]) < 2 or (len(rows[0]) == 2 and len({row[1] for row in rows}) == 1)
+    deep = [(row[0], row[0], *row[1:]) for row in rows] if bare else list(rows)
     if to is None:
         if not label or any(row[1] == label for row in deep):
             raise HierarchyError("A new group needs a name that no other group has.")
