@@ -47,6 +47,9 @@ function say(sentence) {
 }
 
 function send(form, button) {
+  // A key may both change a field and send its form.
+  if (form.dataset.sent) return;
+  form.dataset.sent = "yes";
   const body = new URLSearchParams(new FormData(form));
   if (button && button.name) body.append(button.name, button.value);
   if (form.querySelector("#text")) body.set("text", form.querySelector("#text").value);
@@ -54,11 +57,12 @@ function send(form, button) {
   const text = document.getElementById("text");
   // A saved text is no text that is being edited.
   if (form.querySelector("#text")) text.defaultValue = text.value;
-  return go(form.action, { method: "POST", body });
+  return go(form.getAttribute("action"), { method: "POST", body });
 }
 
 document.addEventListener("submit", (event) => {
-  if (event.target.method !== "post") return;
+  // A field may be called method, too.
+  if (event.target.getAttribute("method") !== "post") return;
   event.preventDefault();
   send(event.target, event.submitter);
 });

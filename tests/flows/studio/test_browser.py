@@ -55,6 +55,7 @@ def address(source: Path, direct: CommandLine) -> Iterator[str]:
     yield process.stdout.readline().strip()
     process.send_signal(signal.SIGTERM)
     assert process.wait(SECONDS) == 128 + signal.SIGTERM
+    process.stdout.close()
 
 
 @pytest.fixture
@@ -148,14 +149,14 @@ def test_from_a_csv_file_to_a_verified_release_without_typing_yaml(
     wait("//p[contains(., 'Published and verified')]")
     wait("//a[.='Its report']").click()
     wait("//h1[contains(., 'Anonymised release')]")
-    [release] = [one for one in (source.parent / "releases").glob("*") if (one / "manifest.json").is_file()]
+    [release] = [one for one in (source.parent / "releases" / "job").glob("*") if (one / "manifest.json").is_file()]
     direct("verify", release, "--job", job)
 
     # The command makes the same of the same file, to the byte.
     other = tmp_path / "other"
     shutil.copytree(source.parent, other, ignore=shutil.ignore_patterns("releases", ".skald", "other", "profile"))
     direct("run", other / "job.yaml", "--direct")
-    [again] = [one for one in (other / "releases").glob("*") if (one / "manifest.json").is_file()]
+    [again] = [one for one in (other / "releases" / "job").glob("*") if (one / "manifest.json").is_file()]
     assert digests(again / "data") == digests(release / "data")
 
 

@@ -85,7 +85,7 @@ def test_every_answer_forbids_what_is_not_ours_and_is_kept_nowhere(place: str, c
         assert "default-src 'none'" in policy and "unsafe" not in policy and "*" not in policy
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert "frame-ancestors 'none'" in policy
         # Refused answers say so too.
         client.cookies.clear()
