@@ -259,7 +259,8 @@ def preview_part(studio: Studio, _query: Query) -> str:
     node = None
     if job.method.name == "skald" and full_domain(job.method).node is None:
         node = best_node(job, studio.front(opened))
-    made = preview_of(job, sample, sample_classes(coded, node), least)
+    tried = coded if job.method.name == "skald" else coded.affordable()
+    made = preview_of(job, sample, sample_classes(tried, node), least)
     return environment().get_template("preview.html").render(preview=made, least=least, sample=sample, job=job)
 
 

@@ -41,6 +41,8 @@ from tasks.studio.sample import PeopleSample
 
 MOST_NODES = 40_000
 """Nodes of a lattice that is searched while somebody waits."""
+MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
+"""People times quasi-identifiers to the power of three, which is about what clustering costs, and people that are tried in any case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,17 @@ class CodedPeople:
         """How many people there are."""
         return len(self.columns[0])
 
+    def affordable(self) -> CodedPeople:
+        """Returns as many of them as a method of classes can take while somebody waits, spread over all.
+
+        The sample has no order that tells anything.
+        """
+        most = max(MOST_EFFORT // max(len(self.coding.hierarchies), 1) ** 3, FEWEST_TRIED)
+        if self.people <= most:
+            return self
+        places = pa.array(np.linspace(0, self.people - 1, most).round().astype(np.int64))
+        return CodedPeople(self.job, self.coding, [column.take(places) for column in self.columns])
+
     def histogram(self) -> Histogram:
         """Returns the cells of all axes at the finest node."""
         coder = CellCoder.at(self.coding, self.coding.finest)
@@ -81,6 +94,7 @@ class Point(NamedTuple):
         suppressed: Share of the people who are left out.
         risk: Mean over the others of 1 / people in their class.
         own: Whether the job asks for this method.
+        people: On how many it was tried.
     """
 
     name: str
@@ -90,6 +104,7 @@ class Point(NamedTuple):
     suppressed: float
     risk: float
     own: bool
+    people: int
     fault: str = ""
 
 
@@ -141,6 +156,7 @@ def sample_front(coded: CodedPeople) -> Front | None:
 def method_points(coded: CodedPeople) -> list[Point]:
     """Returns what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
     own = coded.job.method
+    coded = coded.affordable()
     asked: list[tuple[str, dict[str, object], bool]] = []
     if own.name != "skald":
         said = {key: value for key, value in own.model_dump(mode="json", exclude_unset=True).items() if key != "name"}
@@ -160,10 +176,10 @@ def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) ->
     try:
         made = sample_classes(CodedPeople(job, coded.coding, coded.columns), None)
     except SkaldError as error:
-        return Point(name, words, said, None, 0.0, 0.0, own, str(error))
+        return Point(name, words, said, None, 0.0, 0.0, own, coded.people, str(error))
     released = int(made.sizes.sum())
     risk = len(made.sizes) / released if released else 0.0
-    return Point(name, words, said, made.gcp, made.suppressed / max(coded.people, 1), risk, own)
+    return Point(name, words, said, made.gcp, made.suppressed / max(coded.people, 1), risk, own, coded.people)
 
 
 def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:

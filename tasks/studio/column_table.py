@@ -74,14 +74,14 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
     rows = []
     for profile in sample.profiles:
         name, found = profile.name, standings[profile.name]
-        shared = sample.shared(name, least)
-        distinct = len(set(sample.codes[name].tolist()) - {-1})
+        counts = sample.domain(name).counts
+        shown = [(_short(value), count) for value, count in sample.shared(name, least, MOST_EXAMPLES)]
         asked, why = _why(said.get(name, ""), profile)
         people = max(sample.people, 1)
         rows.append(
             ColumnRow(
                 name, SINGULAR[roles[name]] if name in roles else rest, name in job.columns.person, why, asked, profile.kind,
-                _way(job, name), distinct, [(_short(value), count) for value, count in shared[:MOST_EXAMPLES]], distinct - len(shared),
+                _way(job, name), len(counts), shown, int((counts < least).sum()),
                 found.own.alone / people, found.together.alone / people, found.without.alone / people,
             )
         )  # fmt: skip

@@ -33,6 +33,7 @@ class Preview(NamedTuple):
         classes: How many classes there are.
         smallest: People in the smallest.
         left_out: People in none.
+        people: How many were tried.
     """
 
     columns: list[str]
@@ -40,6 +41,7 @@ class Preview(NamedTuple):
     classes: int
     smallest: int
     left_out: int
+    people: int
 
 
 def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
@@ -61,7 +63,14 @@ def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) 
         ShownClass([_label(one, rare.get(name)) for name, one in row.items()], int(made.sizes[place]))
         for row, place in zip(rows, places.tolist(), strict=True)
     ]
-    return Preview(made.labels.column_names, shown, len(made.sizes), int(made.sizes.min()) if len(made.sizes) else 0, made.suppressed)
+    return Preview(
+        made.labels.column_names,
+        shown,
+        len(made.sizes),
+        int(made.sizes.min()) if len(made.sizes) else 0,
+        made.suppressed,
+        int(made.sizes.sum()) + made.suppressed,
+    )
 
 
 class _Rare(NamedTuple):

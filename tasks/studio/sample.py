@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,10 @@ from tasks.planning.samples import Sample, parquet_sample
 from tasks.store.database import literal, quote
 
 MOST_PEOPLE = 20_000
-MOST_CELLS = 50_000_000
-"""Values that are looked at: of a table of 500 columns the first hundred thousand records."""
+MOST_CELLS = 25_000_000
+"""Values that are looked at: of a table of 500 columns the first fifty thousand records."""
+MOST_PROFILED = 50
+"""Columns of which figures are counted in one statement."""
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
 
 
@@ -43,7 +45,7 @@ class PeopleSample:
 
     Attributes:
         table: One record of each; a column that no release can hold is text.
-        profiles: What was counted of each column among the records that were looked at.
+        profiles: What was counted of each column in the sample.
         records: How many were looked at.
         whole: Whether these are all records of the source.
         unit: ``person`` where the job names one, else ``record``.
@@ -54,6 +56,7 @@ class PeopleSample:
     records: int
     whole: bool
     unit: str
+    _domains: dict[tuple[str, tuple[str, ...]], Domain] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def people(self) -> int:
@@ -70,7 +73,13 @@ class PeopleSample:
         return normalised(pa.concat_arrays([pa.nulls(0, self.table[name].type), *self.table[name].chunks]), steps)
 
     def domain(self, name: str, steps: Sequence[str] = ()) -> Domain:
-        """Returns the distinct values of a column with how many people have each."""
+        """Returns the distinct values of a column with how many people have each; counted once."""
+        key = name, tuple(steps)
+        if key not in self._domains:
+            self._domains[key] = self._counted(name, steps)
+        return self._domains[key]
+
+    def _counted(self, name: str, steps: Sequence[str]) -> Domain:
         counted = pc.value_counts(self.values(name, steps).drop_null())
         values, counts = counted.field("values"), counted.field("counts").to_numpy()
         order = pc.sort_indices(values)
@@ -79,11 +88,11 @@ class PeopleSample:
         # Each has one record here, so that records are people.
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
-    def shared(self, name: str, least: int) -> list[tuple[str, int]]:
-        """Returns the values that so many people share at least, as text, with how many do; the most frequent first."""
+    def shared(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
+        """Returns values that so many people share at least, as text, with how many do; the most frequent first, all or so many."""
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
-        ordered = kept[np.argsort(-domain.counts[kept], kind="stable")]
+        ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
@@ -131,20 +140,32 @@ def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
 
 def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> PeopleSample:
     named = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
-    most = min(MOST_RECORDS, MOST_CELLS // max(len(named), 1))
-    connection.execute(f"CREATE TEMP VIEW source AS SELECT {_columns(named, job)} FROM {relation} LIMIT {most}")
-    profiles, records = profile(connection, texts=False)
-    if not records:
-        raise SourceError.empty(1)
     if lacking := [f"'{name}'" for name in job.columns.person if name not in named]:
         raise SourceError.unknown_columns(lacking)
+    most = min(MOST_RECORDS, MOST_CELLS // max(len(named), 1))
+    connection.execute(f"CREATE TEMP VIEW first AS SELECT {_columns(named, job)} FROM {relation} LIMIT {most}")
+    [(records,)] = connection.execute("SELECT count(*) FROM first").fetchall()
+    if not records:
+        raise SourceError.empty(1)
     each = f"DISTINCT ON ({', '.join(map(quote, job.columns.person))}) " if job.columns.person else ""
-    shown = ", ".join(quote(one.name) if one.kind != "other" else f"{quote(one.name)}::VARCHAR AS {quote(one.name)}" for one in profiles)
     # On one thread, because which records come first would else be a matter of chance.
     connection.execute("SET threads = 1")
-    drawn = f"SELECT {shown} FROM (SELECT {each}* FROM source) USING SAMPLE reservoir({MOST_PEOPLE} ROWS) REPEATABLE (1)"
-    table = connection.sql(drawn).to_arrow_table()
-    return PeopleSample(_plain(table), profiles, records, records < most, "person" if job.columns.person else "record")
+    drawn = f"SELECT * FROM (SELECT {each}* FROM first) USING SAMPLE reservoir({MOST_PEOPLE} ROWS) REPEATABLE (1)"
+    connection.execute(f"CREATE TEMP TABLE sample AS {drawn}")
+    profiles = _profiles(connection, named)
+    shown = ", ".join(quote(one.name) if one.kind != "other" else f"{quote(one.name)}::VARCHAR AS {quote(one.name)}" for one in profiles)
+    table = connection.sql(f"SELECT {shown} FROM sample").to_arrow_table()
+    return PeopleSample(_plain(table), profiles, int(records), records < most, "person" if job.columns.person else "record")
+
+
+def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[Profile, ...]:
+    """Counts what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
+    found: list[Profile] = []
+    for start in range(0, len(names), MOST_PROFILED):
+        some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")
+        found += profile(connection, texts=False)[0]
+    return tuple(found)
 
 
 def _columns(names: Sequence[str], job: Job) -> str:
