@@ -71,7 +71,6 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
         studio.path = path.absolute()
         return "/columns"
     out = next(file for number in count(1) if not (file := folder / f"job{f'-{number}' if number > 1 else ''}.yaml").exists())
-    studio.source = names
     studio.works.start("draft", "", source=[str(Path(name).expanduser()) if "://" not in name else name for name in names], out=str(out))
     return "/"
 

@@ -271,11 +271,7 @@ def job_page(studio: Studio, _query: Query) -> str:
 
 def work_state(studio: Studio) -> dict[str, Any]:
     """Returns how far the work has come, and the stamp of the job file, as what the page's script asks for again and again."""
-    try:
-        stamp = studio.opened().stamp if studio.path else ""
-    except SkaldError:
-        stamp = "gone"
-    work = studio.works.current
+    stamp, work = studio.stamp(), studio.works.current
     if work is None:
         return {"stamp": stamp, "busy": False, "steps": []}
     steps = [{"words": one.words, "done": one.done, "total": one.total} for one in list(work.steps.values())]

@@ -71,7 +71,6 @@ class Studio:
 
     path: Path | None = None
     said: list[Said] = field(default_factory=list)
-    source: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Makes what is kept."""
@@ -100,6 +99,13 @@ class Studio:
         if faults:
             return Opened(self.path, "", self.stamp_of(""), None, tuple(faults))
         return self._read(text)
+
+    def stamp(self) -> str:
+        """Returns the stamp of the job file as it is now, without reading what it says; empty where none is named."""
+        if self.path is None:
+            return ""
+        text, _ = read_text(self.path)
+        return self.stamp_of(text or "")
 
     def _read(self, text: str) -> Opened:
         assert self.path is not None

@@ -16,7 +16,8 @@ from typing import Any
 from schemas.errors.base import StorageError
 from tasks.engine.progress import STEPS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
+"""What holds the package that this module is in: the checkout, or where packages are installed."""
 PATIENCE = 30
 """Seconds that cancelled work has before its process is killed."""
 WORDS = {

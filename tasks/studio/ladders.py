@@ -67,15 +67,20 @@ def ladder_over(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int
     known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
     others = summed_digests(known, sample.people)
     standings = level_standings(groups, others, sample.names.index(qid.name), job.privacy.k)
-    levels = [_level(qid, hierarchy, number, one, standings[number], least) for number, one in enumerate(groups)]
+    hidden = sample.rare(qid.name, least, steps)
+    levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
     return Ladder(qid.name, kind, words, levels)
 
 
-def _level(qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelStanding, least: int) -> LadderLevel:
+def _level(
+    qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelStanding, least: int, hidden: frozenset[str]
+) -> LadderLevel:
     labels = hierarchy.labels[level]
     counts = np.bincount(groups, minlength=len(labels))
     kept = np.flatnonzero(counts >= least)
     order = kept[np.argsort(-counts[kept], kind="stable")][:MOST_SHOWN]
     texts = labels.take(pa.array(order)).to_pylist()
-    shown = [("null" if text is None else value_text(text), int(counts[place])) for text, place in zip(texts, order.tolist(), strict=True)]
-    return LadderLevel(level_mark(qid.hierarchy, hierarchy, level), standing, shown, int(np.count_nonzero(counts)) - len(order))
+    named = [("null" if text is None else value_text(text), int(counts[place])) for text, place in zip(texts, order.tolist(), strict=True)]
+    # A group of many may be called as a value of few.
+    shown = [one for one in named if one[0] not in hidden]
+    return LadderLevel(level_mark(qid.hierarchy, hierarchy, level), standing, shown, int(np.count_nonzero(counts)) - len(shown))

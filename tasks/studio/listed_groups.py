@@ -102,7 +102,8 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
         HierarchyError: the file cannot be read, or does not nest.
     """
     rows = rows_of_any(job, name, spec)
-    people = _people_of(rows, sample.domain(name, job.columns.normalised.get(name, [])))
+    steps = job.columns.normalised.get(name, [])
+    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare(name, least, steps)
     found: dict[str, list[int]] = {}
     for line, row in enumerate(rows):
         found.setdefault(row[1] if len(row) > 1 else STAR, []).append(line)
@@ -111,11 +112,8 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
         total = sum(people[line] for line in lines)
         shared = sorted((line for line in lines if people[line] >= least), key=lambda line: -people[line])
         chips = [Chip(line, rows[line][0], people[line]) for line in shared[:MOST_CHIPS]]
-        groups.append(
-            ValueGroup(
-                lines[0], label if total >= least else None, total if total >= least else None, chips, len(lines) - len(chips)
-            )
-        )  # fmt: skip
+        named = label if total >= least and label not in hidden else None
+        groups.append(ValueGroup(lines[0], named, total if total >= least else None, chips, len(lines) - len(chips)))
     groups.sort(key=lambda one: -(one.people or 0))
     return ListedGroups(groups[:MOST_GROUPS], digest_of_rows(rows), str(getattr(spec, "csv", "")), max(len(groups) - MOST_GROUPS, 0))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,10 +56,10 @@ def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) 
     order = able[np.argsort(-made.sizes[able], kind="stable")]
     places = order[np.unique(np.linspace(0, len(order) - 1, min(MOST_CLASSES, len(order))).round().astype(int))] if len(order) else order
     rows = made.labels.take(places).to_pylist()
-    # A class at one level has what all of its people share; labels that are made for a class may name a value of one of them.
-    rare = {} if job.method.name == "skald" else {name: _rare(job, sample, name, least) for name in made.labels.column_names}
+    # Labels that are made for a class may name a value of one of its people.
+    rare = {name: _rare(job, sample, name, least) for name in made.labels.column_names}
     shown = [
-        ShownClass([_label(one, rare.get(name)) for name, one in row.items()], int(made.sizes[place]))
+        ShownClass([_label(one, rare[name]) for name, one in row.items()], int(made.sizes[place]))
         for row, place in zip(rows, places.tolist(), strict=True)
     ]
     return Preview(
@@ -76,23 +75,21 @@ def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) 
 class _Rare(NamedTuple):
     values: frozenset[str]
     text: bool
+    whole: bool
 
 
 def _rare(job: Job, sample: PeopleSample, column: str, least: int) -> _Rare:
     """Returns the values, as text, that too few share; of bounds those of their column."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     name = column if column in names else column.removesuffix("_low").removesuffix("_high")
-    domain = sample.domain(name, job.columns.normalised.get(name, []))
-    few = np.flatnonzero(domain.counts < least)
-    values: Sequence[object] = domain.values.take(few).to_pylist()
-    return _Rare(frozenset(map(value_text, values)), is_text(domain.values.type))
+    steps = job.columns.normalised.get(name, [])
+    whole = job.method.name == "skald"
+    return _Rare(sample.rare(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
 
 
-def _label(value: object, rare: _Rare | None) -> str | None:
+def _label(value: object, rare: _Rare) -> str | None:
     if value is None:
         return "null"
     label = value_text(value)
-    if rare is None:
-        return label
-    named = label in rare.values or any(word in rare.values for word in _WORDS.findall(label))
+    named = label in rare.values or (not rare.whole and any(word in rare.values for word in _WORDS.findall(label)))
     return None if named or (rare.text and any(one and one in label for one in rare.values)) else label

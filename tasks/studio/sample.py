@@ -96,6 +96,12 @@ class PeopleSample:
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
+    def rare(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
+        """Returns the values that fewer people share, as text: no label that is shown may be one of them."""
+        domain = self.domain(name, steps)
+        few = np.flatnonzero(domain.counts < least)
+        return frozenset(map(value_text, domain.values.take(pa.array(few)).to_pylist()))
+
     @cached_property
     def codes(self) -> dict[str, NDArray[np.int64]]:
         """Shape (people,) for each column: equal numbers for equal values, -1 for a null."""

@@ -128,6 +128,14 @@ def test_rare_values_move_without_being_seen(post: Post, studio: Studio, job: Pa
     assert (job.parent / "hierarchies" / "town.csv").stat().st_mode & 0o077 == 0
 
 
+def test_a_group_of_many_that_is_called_as_a_value_of_one_is_not_named(client: TestClient, job: Path) -> None:
+    (job.parent / "town.csv").write_text("Alder;Canaryville;*\nBirch;Canaryville;*\nCedar;South;*\nCanaryville;Canaryville;*\n")
+    job.write_text(job.read_text().replace("{name: skald}", "{name: skald, node: [1, 1, 3, 4]}").replace("limit: 0.05", "limit: 1"))
+    assert "South" in client.get("/hierarchies?column=town").text
+    page = client.get("/part/preview").text
+    assert "South" in page and "names a value of fewer" in page
+
+
 def test_a_floor_of_the_policy_is_a_floor_of_what_is_shown(studio: Studio, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = job.parent / "policy.yaml"
     policy.write_text("version: 1\nprivacy: {k: 50}\n")
