@@ -14,6 +14,8 @@ from tasks.release.manifest import manifest_content, manifest_of
 from tasks.report.page import number, percent
 
 MOST_RELEASES, MOST_BYTES = 50, 64_000_000
+MORE = ("min_class", "classes")
+"""Figures of risk of which more is better."""
 REPORT, PAGE = "report.json", "report.html"
 
 
@@ -141,16 +143,21 @@ def _risks(first: Report, second: Report) -> list[Compared]:
     rows = []
     for one in first.risk:
         after = others[one.name].after if one.name in others else None
-        rows.append(_shares(one.title, one.after, after) if one.share else _figures(one.title, one.after, after))
+        rows.append(_shares(one.title, one.after, after) if one.share else _figures(one.title, one.after, after, more=one.name in MORE))
     return rows
 
 
 def _figures(title: str, first: float | None, second: float | None, *, more: bool = False) -> Compared:
-    return Compared(title, number(first), number(second), _better(first, second, more=more))
+    return _compared(title, number(first), number(second), _better(first, second, more=more))
 
 
 def _shares(title: str, first: float | None, second: float | None) -> Compared:
-    return Compared(title, percent(first), percent(second), _better(first, second, more=False))
+    return _compared(title, percent(first), percent(second), _better(first, second, more=False))
+
+
+def _compared(title: str, first: str, second: str, better: str) -> Compared:
+    # What reads the same is the same.
+    return Compared(title, first, second, better if first != second else "")
 
 
 def _better(first: float | None, second: float | None, *, more: bool) -> str:
