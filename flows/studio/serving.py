@@ -47,8 +47,9 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
     server = uvicorn.Server(config)
     all_loaded()
     # A terminal that closes says so by this signal, which would end the process and leave a run without it.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN if os.getppid() == 1 else lambda *_: _terminate())
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    signal.signal(signal.SIGHUP, lambda *_: _terminate())
+    if _has_terminal():
+        threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     sys.stdout.write(f"{keys.address}\n")
     sys.stdout.flush()
     opened = _open_browser(keys) if browser else None
@@ -78,8 +79,17 @@ def _terminate() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _has_terminal() -> bool:
+    """Tells whether the process was started from a terminal, also where its input and output lead elsewhere."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 def _end_with_parent(parent: int) -> None:
-    """Ends the process once the one that started it is gone, which leaves it to another."""
+    """Ends the process once the shell of its terminal is gone, which leaves it to another: a shell need not pass the signal on."""
     while os.getppid() == parent:
         threading.Event().wait(LOOK)
     _terminate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -34,15 +35,15 @@ finally:
 
 
 @contextmanager
-def started(direct: CommandLine, *arguments: object, shell: bool = False) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Starts a studio, or a shell that starts one; yields the process and the address that is printed."""
+def started(direct: CommandLine, *arguments: object, terminal: int | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Starts a studio, or on a terminal a shell that starts one; yields the process and the address that is printed."""
     command = direct.command("studio", *arguments, "--no-browser")
-    if shell:
-        # The shell waits, and does not become the studio.
-        command = ["sh", "-c", '"$@" & wait', "sh", *command]
-    process = subprocess.Popen(
-        command, **direct.options(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    if terminal is not None:
+        # The shell makes the terminal its own, waits, ignores that it closes, and does not become the studio.
+        take = "import fcntl, os, sys, termios; fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0); os.execvp(sys.argv[2], sys.argv[2:])"
+        command = [sys.executable, "-c", take, str(terminal), "sh", "-c", 'trap "" HUP; "$@" & wait', "sh", *command]
+    options = direct.options() | {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **options, start_new_session=True, pass_fds=[terminal] if terminal is not None else [])
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
@@ -82,13 +83,16 @@ def test_it_ends_with_a_terminal_that_closes(number: int, direct: CommandLine) -
         assert not listens(urlsplit(address).port or 0)
 
 
-def test_it_ends_when_what_started_it_is_gone(direct: CommandLine) -> None:
-    with started(direct, shell=True) as (shell, address):
+def test_it_ends_when_the_shell_of_its_terminal_is_gone(direct: CommandLine) -> None:
+    ours, theirs = pty.openpty()
+    with started(direct, terminal=theirs) as (shell, address):
         [studio] = psutil.Process(shell.pid).children()
         shell.kill()
         psutil.wait_procs([studio], timeout=SECONDS)
         assert not studio.is_running()
         assert not listens(urlsplit(address).port or 0)
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_what_it_works_on_ends_with_it(direct: CommandLine, job: Path) -> None:
