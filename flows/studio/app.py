@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from core.charts.colours import DARK_STYLE
 from flows.studio.actions import ACTIONS, Form, back
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
 from flows.studio.security import Gate, Keys, report_policy
@@ -23,6 +24,8 @@ from tasks.studio.releases import report_page
 
 STATIC = Path(__file__).parent / "static"
 MOST_FIELDS = 20_000
+CHARTS = f"@media screen and (prefers-color-scheme: dark) {{ {DARK_STYLE} }}\n"
+"""Colours of pictures on dark paper, which are one for all pictures."""
 
 
 def application(studio: Studio, keys: Keys) -> Gate:
@@ -36,6 +39,7 @@ def application(studio: Studio, keys: Keys) -> Gate:
     routes += [Route(f"/part/{name}", _part(studio, name)) for name in PARTS]
     routes += [Route(f"/do/{name}", _done(studio, name), methods=["POST"]) for name in ACTIONS]
     routes += [Route("/state", _state(studio)), Route("/report/{release}", _report(studio))]
+    routes.append(Route("/static/charts.css", lambda _request: Response(CHARTS, media_type="text/css")))
     made = Starlette(routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))])
     return Gate(made, keys)
 
