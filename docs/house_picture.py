@@ -20,7 +20,7 @@ Places = Mapping[str, tuple[int, int]]
 FLOORS: Mapping[str, tuple[str, Places]] = {
     "flows": (
         "What people start: the command line, and a flow for each method that reads like its paper's figure",
-        {"server": (0, 0), "terminal": (0, 1), "commands": (1, 1), "python": (1, 0)},
+        {"server": (0, 0), "terminal": (0, 1), "studio": (0, 2), "commands": (1, 1), "python": (1, 0)},
     ),
     "tasks": (
         "One step each: reads artefacts, calls core, writes artefacts. The numbers are the way of a job",
@@ -47,6 +47,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "planning": (9, 0),
             "utility": (9, 3),
             "comparison": (10, 2),
+            "studio": (10, 1),
         },
     ),
     "core": (
@@ -54,6 +55,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         {
             "columns": (0, 1),
             "order": (1, 0),
+            "exposure": (0, 3),
             "hierarchies": (1, 4),
             "recount": (7, 0),
             "histograms": (2, 1),

@@ -27,6 +27,7 @@ from flows.commands.lattice import lattice
 from flows.commands.report import report
 from flows.commands.reveal import reveal
 from flows.commands.schema import schema
+from flows.commands.studio import studio
 from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import ended_at_once, load_less
@@ -265,6 +266,7 @@ app.command()(utility)
 app.command()(lattice)
 app.command()(report)
 app.command()(schema)
+app.command()(studio)
 app.command()(reveal)
 app.command()(verify)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
 from core.charts.colours import paint
@@ -15,13 +16,14 @@ RIGHT = 24
 
 @dataclass(frozen=True)
 class Point:
-    """A point, what stands beside it, and whether it is marked as one to look at."""
+    """A point, what stands beside it, whether it is marked as one to look at, and to which place of its page it leads."""
 
     across: float
     up: float
     name: str
     look: Look
     chosen: bool = False
+    leads_to: str = ""
 
 
 def scatter(title: str, note: str, points: Sequence[Point], axis: str, spelt: Callable[[float], str] = short) -> Picture:
@@ -41,10 +43,12 @@ def scatter(title: str, note: str, points: Sequence[Point], axis: str, spelt: Ca
     parts = [*chart.heading(), *axes.draw(chart, {spelt(tick): _x(across, tick) for tick in across.ticks}, axis)]
     for one in points:
         x, y = _x(across, one.across), axes.height(one.up)
-        if one.chosen:
-            parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>")
-        parts.append(mark(one.look, x, y))
-        parts.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
+        drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
+        drawn.append(mark(one.look, x, y))
+        drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
+        # A finger needs more room than a mark has.
+        room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
+        parts += [f"<a href='{escape(one.leads_to)}'>", *drawn, room, "</a>"] if one.leads_to else drawn
     return Picture(title, note, width, HEIGHT, "".join(parts))
 
 

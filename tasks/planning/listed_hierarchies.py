@@ -77,13 +77,13 @@ def draft_file(given: Given, column: str, out: Path) -> Drafted:
     return Drafted(draft, domain.records)
 
 
-def write_listed(out: Path, rows: Sequence[Sequence[str]]) -> None:
+def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
     """Writes the lines of a hierarchy, readable by their owner alone.
 
     Raises:
         StorageError: the file cannot be written.
     """
-    text = _lines(rows, DELIMITER, "\n")
+    text = _lines(rows, delimiter, "\n")
     write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 

@@ -97,7 +97,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
         if entry and entry.sample:
             sample: Sample = entry.sample(connection, files)
         else:
-            sample = _as_a_run_reads(connection, ending, source, job_name(out), out.parent)
+            sample = as_a_run_reads(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
         yield Front(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
@@ -158,7 +158,19 @@ def _said(given: Given, folder: Path) -> dict[str, Any]:
     return {"path": named, **({"hive": True} if hive else {}), **rows}
 
 
-def _as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+    """Reads a source as the run of a job would, which finds it there.
+
+    Args:
+        connection: Will read it.
+        ending: Copies of objects are gone when it is closed.
+        source: What the job says under ``source``.
+        name: Of the job, for its work folder.
+        folder: Of the job.
+
+    Raises:
+        SkaldError: the source cannot be read, or a run is at work in the folder.
+    """
     job = _stand_in(source, name, folder)
     owner_only()
     work = claim(job)

@@ -7,12 +7,14 @@ from pydantic import BaseModel, ConfigDict
 from core.charts.chart import Look
 from core.charts.colours import DARK_STYLE
 from core.charts.scatter import Point, scatter
+from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import ParetoNode, front_of
 from core.lattice.roots import BYTES_PER_CELL
 from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
+from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -99,17 +101,18 @@ def measure_front(job: Job) -> Front:
             return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
 
         found = front_of(search, coding.records, len(coding.hierarchies))
-    return _shown(job, coding, found)
+    return shown_front(job, coding, found)
 
 
-def _shown(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
+def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
     """Puts the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
+    specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
     nodes = [
         ShownNode(
             node=list(one.node), gcp=one.gcp, suppressed=one.suppressed, risk=one.risk, optimal=one.optimal, chosen=one.node == chosen,
-            steps=[_step(job, coding, place, level) for place, level in enumerate(one.node)],
+            steps=[level_mark(*at) for at in zip(specs, coding.hierarchies, one.node, strict=True)],
         )
         for one in found
     ]  # fmt: skip
@@ -118,8 +121,8 @@ def _shown(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
     return Front(name=job.name, records=coding.records, k=job.privacy.k, unit=unit, qids=names, nodes=nodes)
 
 
-def _step(job: Job, coding: Coding, place: int, level: int) -> str:
-    hierarchy, spec = coding.hierarchies[place], job.columns.quasi_identifiers[place].hierarchy
+def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
+    """Returns a level as shortly as a table needs it: its width, unit or number of characters, else its number."""
     if hierarchy.is_star(level):
         return "*"
     steps = entry_of(spec).marks(spec)

@@ -1,0 +1,23 @@
+"""``skald studio``: the command alone; imports what it needs when it runs."""
+
+from typing import Annotated
+
+import typer
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def studio(
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE | JOB]", help="What is anonymised, or a job file; the page asks if left out.", show_default=False),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Where it listens; any that is free if left out.", show_default=False)
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Opens no browser; only prints the address.")] = False,
+) -> None:
+    """Opens a page on this machine alone to decide on: columns, hierarchies, choices, run and comparison. Ends with the terminal."""
+    from flows.studio.serving import serve
+
+    serve(tuple(source or ()), port, browser=not no_browser)

@@ -1,0 +1,108 @@
+"""The studio as an application: addresses, forms, files of the page, and what is answered when something goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from core.charts.colours import DARK_STYLE
+from flows.studio.actions import ACTIONS, Form, back
+from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
+from flows.studio.security import Gate, Keys, report_policy
+from flows.studio.state import Said, Studio
+from schemas.errors.base import SkaldError
+from tasks.engine.guard import guarded
+from tasks.studio.releases import report_page
+
+STATIC = Path(__file__).parent / "static"
+MOST_FIELDS = 20_000
+CHARTS = f"@media screen and (prefers-color-scheme: dark) {{ {DARK_STYLE} }}\n"
+"""Colours of pictures on dark paper, which are one for all pictures."""
+
+
+def application(studio: Studio, keys: Keys) -> Gate:
+    """Returns the application behind its gate.
+
+    Args:
+        studio: What it shows.
+        keys: What lets somebody in.
+    """
+    routes = [Route(f"/{name}", _shown(studio, name)) for name in SHOWN]
+    routes += [Route(f"/part/{name}", _part(studio, name)) for name in PARTS]
+    routes += [Route(f"/do/{name}", _done(studio, name), methods=["POST"]) for name in ACTIONS]
+    routes += [Route("/state", _state(studio)), Route("/report/{release}", _report(studio))]
+    routes.append(Route("/static/charts.css", lambda _request: Response(CHARTS, media_type="text/css")))
+    made = Starlette(routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))])
+    return Gate(made, keys)
+
+
+def _shown(studio: Studio, name: str) -> Callable[[Request], Response]:
+    def shown(request: Request) -> Response:
+        try:
+            return HTMLResponse(_sure(SHOWN[name], studio, dict(request.query_params)))
+        except SkaldError as error:
+            # Its text can still be mended, or another source named.
+            page = "start.html" if studio.path is None else "job.html"
+            return HTMLResponse(rendered(studio, page, name, fault=str(error)))
+
+    return shown
+
+
+def _part(studio: Studio, name: str) -> Callable[[Request], Response]:
+    def part(request: Request) -> Response:
+        try:
+            return HTMLResponse(_sure(PARTS[name], studio, dict(request.query_params)))
+        except SkaldError as error:
+            return HTMLResponse(environment().get_template("fault.html").render(fault=str(error)))
+
+    return part
+
+
+def _done(studio: Studio, name: str) -> Callable[[Request], object]:
+    async def done(request: Request) -> Response:
+        body = (await request.body()).decode("utf-8", "replace")
+        try:
+            form = parse_qs(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            return PlainTextResponse("The page sent more than a form holds.", 413)
+        return RedirectResponse(await run_in_threadpool(_act, studio, name, form), 303)
+
+    return done
+
+
+def _act(studio: Studio, name: str, form: Form) -> str:
+    try:
+        return guarded(ACTIONS[name])(studio, form)
+    except SkaldError as error:
+        studio.said.append(Said("bad", str(error)))
+        return back(form)
+
+
+def _sure(page: Callable[[Studio, Query], str], studio: Studio, query: Query) -> str:
+    """Renders a page; an error that is none of ours says its kind alone, as its text may quote a value."""
+    return guarded(page)(studio, query)
+
+
+def _state(studio: Studio) -> Callable[[Request], Response]:
+    return lambda _request: JSONResponse(work_state(studio))
+
+
+def _report(studio: Studio) -> Callable[[Request], Response]:
+    def report(request: Request) -> Response:
+        try:
+            page = report_page(studio.job(studio.opened()), request.path_params["release"])
+        except SkaldError as error:
+            return PlainTextResponse(str(error), 404)
+        if page is None:
+            return PlainTextResponse("There is no such release.", 404)
+        return HTMLResponse(page, headers={"content-security-policy": report_policy(page)})
+
+    return report

@@ -1,0 +1,266 @@
+"""What the studio knows: where the job file is. All else is read from the file at every request, or kept only to be quick."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flows.studio.works import Work, Works
+from schemas.errors.base import JobError, SkaldError, StorageError
+from schemas.job.job import Job, load_job
+from schemas.policy.policy import read_policy
+from schemas.reading.given import GivenJob
+from schemas.reading.job_files import is_of_tables
+from schemas.reading.regular_files import read_text
+from tasks.engine.runs import POLICY, policy_in_force
+from tasks.planning.front_page import Front
+from tasks.store.files import USER_UMASK, write_whole
+from tasks.studio.choices import CodedPeople, coded_people, sample_front
+from tasks.studio.hidden_text import full_text, hidden_text
+from tasks.studio.job_text import read_data, with_value
+from tasks.studio.sample import PeopleSample, files_here, people_sample_of
+
+LEAST = 5
+"""People who must share a value for it to be shown, whatever less a job promises."""
+
+
+class Said(NamedTuple):
+    """A sentence for whoever looks at the page: ``good`` or ``bad``."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The job file as it is now.
+
+    Attributes:
+        path: Where it is.
+        text: What it holds.
+        stamp: By which a page notices that it is another by now.
+        job: What it says, if that is a job of one table.
+        faults: What is wrong with it.
+        several: Whether it is a job of several tables.
+    """
+
+    path: Path
+    text: str
+    stamp: str
+    job: Job | None
+    faults: tuple[str, ...] = ()
+    several: bool = False
+
+
+@dataclass
+class Studio:
+    """One studio.
+
+    Attributes:
+        path: The job file; None until one is named.
+        works: What takes long.
+        said: Sentences for the next page.
+    """
+
+    path: Path | None = None
+    said: list[Said] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Makes what is kept."""
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.RLock()
+        self._sample: tuple[object, PeopleSample] | None = None
+        self._coded: tuple[str, CodedPeople] | None = None
+        self._front: tuple[str, Front | None] | None = None
+        self._searching = threading.Lock()
+        self.works = Works(self._finished)
+        self.utilities: dict[str, dict[str, Any]] = {}
+
+    def stamp_of(self, text: str) -> str:
+        """Returns a keyed digest of a text: without the key it confirms no guess."""
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
+
+    def opened(self) -> Opened:
+        """Reads the job file.
+
+        Raises:
+            StorageError: no file is named, or it is gone.
+        """
+        if self.path is None:
+            raise StorageError("No job is open. Name a source or a job file.")
+        text, faults = read_text(self.path)
+        if faults:
+            return Opened(self.path, "", self.stamp_of(""), None, tuple(faults))
+        return self._read(text)
+
+    def stamp(self) -> str:
+        """Returns the stamp of the job file as it is now, without reading what it says; empty where none is named."""
+        if self.path is None:
+            return ""
+        text, _ = read_text(self.path)
+        return self.stamp_of(text or "")
+
+    def _read(self, text: str) -> Opened:
+        assert self.path is not None
+        given, stamp = GivenJob(text, self.path.parent.absolute(), self.path.name), self.stamp_of(text)
+        if is_of_tables(given):
+            return Opened(self.path, text, stamp, None, (), several=True)
+        try:
+            return Opened(self.path, text, stamp, load_job(given))
+        except JobError as error:
+            return Opened(self.path, text, stamp, None, error.faults)
+
+    def save(self, opened: Opened, text: str) -> Opened:
+        """Writes the job file, if what it would say is a job that the policy allows.
+
+        Args:
+            opened: What the file held when the change was made.
+            text: What it is to hold.
+
+        Raises:
+            JobError: it would be no job.
+            PolicyError: it would stand below the policy.
+            StorageError: the file is another by now, or cannot be written.
+        """
+        read = self._read(text)
+        if read.faults:
+            raise JobError(opened.path.name, read.faults)
+        if read.job is not None:
+            policy_in_force(read.job)
+        with self._lock:
+            if self.opened().stamp != opened.stamp:
+                raise StorageError("The job file was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
+            mode = opened.path.stat().st_mode & 0o777 if opened.path.exists() else 0o666 & ~USER_UMASK
+            write_whole(opened.path, lambda part: part.write_text(text, "utf-8", newline=""), mode)
+        return read
+
+    def least(self, job: Job | None) -> int:
+        """Returns how many people must share a value for it to be shown: k of the job or the policy, and never fewer than five."""
+        floors = [LEAST, *([job.privacy.k] if job else [])]
+        if path := os.environ.get(POLICY):
+            try:
+                floors.append(read_policy(path).privacy.k)
+            except SkaldError:
+                # What floor there is, is not known.
+                floors.append(1 << 62)
+        return max(floors)
+
+    def sample(self, opened: Opened) -> PeopleSample:
+        """Returns the sample of the job's source, which is drawn once for each source.
+
+        Raises:
+            JobError: the file is no job of one table.
+            SkaldError: the source cannot be read.
+        """
+        job = self.job(opened)
+        source = read_data(opened.text)["source"]
+        key = (repr(source), job.columns.person, str(opened.path), tuple(_states(job)))
+        with self._lock:
+            if self._sample is None or self._sample[0] != key:
+                self._sample, self._coded = None, None
+                self._sample = key, people_sample_of(job, source)
+            return self._sample[1]
+
+    def coded(self, opened: Opened) -> CodedPeople:
+        """Returns the sample as the methods take it.
+
+        Raises:
+            SkaldError: a hierarchy does not fit the values, or the source cannot be read.
+        """
+        with self._lock:
+            if self._coded is None or self._coded[0] != opened.stamp:
+                self._coded = opened.stamp, coded_people(self.job(opened), self.sample(opened))
+            return self._coded[1]
+
+    def front(self, opened: Opened) -> Front | None:
+        """Returns the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
+
+        Raises:
+            SkaldError: a hierarchy does not fit the values, or the source cannot be read.
+        """
+        coded = self.coded(opened)
+        with self._searching:
+            if self._front is None or self._front[0] != opened.stamp:
+                self._front = opened.stamp, sample_front(coded)
+            return self._front[1]
+
+    def job(self, opened: Opened) -> Job:
+        """Returns the job.
+
+        Raises:
+            JobError: there is none.
+        """
+        if opened.job is None:
+            raise JobError(opened.path.name, opened.faults or ["it is of several tables, which the studio does not show yet"])
+        return opened.job
+
+    def shared(self, opened: Opened) -> dict[str, frozenset[str]]:
+        """Returns the values that may stand in the job's text, by column: those of trees that enough people share."""
+        trees = [qid.name for qid in opened.job.columns.quasi_identifiers if qid.hierarchy.kind == "tree"] if opened.job else []
+        if not trees:
+            return {}
+        try:
+            sample, least = self.sample(opened), self.least(opened.job)
+        except SkaldError:
+            return {}
+        return {name: frozenset(text for text, _ in sample.shared(name, least)) for name in trees if name in sample.names}
+
+    def shown_text(self, opened: Opened) -> str:
+        """Returns the job's text as the page may show it."""
+        return hidden_text(opened.text, self.shared(opened))
+
+    def edited_text(self, opened: Opened, shown: str, view: str) -> str:
+        """Returns the text of the file that an edited text stands for.
+
+        Args:
+            opened: The file.
+            shown: What the page sent.
+            view: Stamp of the text that was shown.
+
+        Raises:
+            StorageError: the text that was shown is another by now.
+            JobError: a sign stands for nothing that was hidden.
+        """
+        if self.stamp_of(self.shown_text(opened)) != view:
+            raise StorageError(
+                "The job file was changed elsewhere meanwhile. Nothing was saved; copy what you wrote, and load the page again."
+            )
+        return full_text(shown, opened.text, self.shared(opened))
+
+    def _finished(self, work: Work) -> None:
+        """Takes up what came of a piece of work, where it changes the job."""
+        if work.fault:
+            self.said.append(Said("bad", work.fault))
+        elif work.cancelled:
+            self.said.append(Said("good", f"{work.words}: cancelled. What is finished stays, and the same work continues from there."))
+        elif work.result and work.kind == "draft":
+            self.path = Path(work.result["job"])
+        elif work.result and work.kind == "groups":
+            self._take_groups(work.result)
+        elif work.result and work.kind == "utility":
+            self.utilities[work.result["release"]] = work.result
+        elif work.result and work.kind == "complete":
+            self.said.append(Said("good", f"{work.result['added']:,} values were added at the end of the list. Look where they went."))
+
+    def _take_groups(self, result: Mapping[str, Any]) -> None:
+        try:
+            opened = self.opened()
+            names = [qid.name for qid in self.job(opened).columns.quasi_identifiers]
+            way = ("columns", "quasi_identifiers", names.index(result["column"]), "hierarchy")
+            self.save(opened, with_value(opened.text, way, result["hierarchy"]))
+        except (SkaldError, ValueError) as error:
+            self.said.append(Said("bad", str(error) if isinstance(error, SkaldError) else "The column is no quasi-identifier any more."))
+
+
+def _states(job: Job) -> list[tuple[str, int, int]]:
+    """Returns size and time of the source's files of this machine, by which a change is noticed."""
+
+    states = [(str(one), one.stat()) for one in files_here(job)]
+    return [(one, state.st_size, state.st_mtime_ns) for one, state in states]

@@ -1,0 +1,174 @@
+"""A process that does what takes long, for the studio: it reads what to do from its input, and says how far it has come on its output.
+
+It is what the command line does: a run is ``skald run``, and so are draft, plan, front and utility. It ends when its input does, so that it
+never outlives the studio.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from flows.loading import ended_at_once, load_less
+
+# ruff: noqa: PLC0415 - each kind of work imports what it needs
+
+PATIENCE = 20
+"""Seconds that interrupted work has to end by itself."""
+
+
+class Channel:
+    """What the studio reads: a line of JSON for each thing that is said."""
+
+    def __init__(self) -> None:
+        # Whatever prints by accident, prints to nobody.
+        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        self._lock = threading.Lock()
+
+    def say(self, **said: Any) -> None:
+        """Says something; nothing if nobody listens any more."""
+        with self._lock:
+            try:
+                self._out.write(json.dumps(said) + "\n")
+                self._out.flush()
+            except (OSError, ValueError):
+                os._exit(1)
+
+
+def work_once() -> None:
+    """Does one piece of work."""
+    channel = Channel()
+    asked = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    from core.columns.first_use import told_once_compiling
+    from schemas.errors.base import SkaldError
+    from tasks.engine.progress import hearing, listening
+
+    try:
+        with (
+            listening(lambda step, done, total: channel.say(step=step, done=done, total=total)),
+            hearing(lambda sentence: channel.say(note=sentence)),
+            told_once_compiling(lambda: channel.say(note="Loops are compiled, once on this machine: up to a minute.")),
+        ):
+            channel.say(result=WORKS[asked["kind"]](asked))
+    except KeyboardInterrupt:
+        channel.say(cancelled=True)
+        sys.exit(130)
+    except SkaldError as error:
+        channel.say(fault=str(error), code=error.exit_code)
+        sys.exit(error.exit_code)
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        from tasks.engine.guard import known
+
+        channel.say(fault=str(known(error)), code=1)
+        sys.exit(1)
+
+
+def _end_with_input() -> None:
+    """Interrupts the work when the studio goes, and ends the process if that is not enough."""
+    while sys.stdin.readline():
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(PATIENCE)
+    os._exit(1)
+
+
+def _run(asked: dict[str, Any]) -> dict[str, Any]:
+    """Runs the command: the same flow, with the same checks before it."""
+    # By its path: the command line knows the studio, and not the other way round.
+    run = resolve_name("flows.cli:run")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        run(Path(asked["job"]), as_json=True, direct=bool(asked["direct"]))
+    manifest = json.loads(printed.getvalue())
+    return {"release": manifest["release"], "released": manifest.get("released"), "suppressed": manifest.get("suppressed")}
+
+
+def _draft(asked: dict[str, Any]) -> dict[str, Any]:
+    from tasks.planning.draft import draft_job
+    from tasks.planning.fronts import Given
+
+    drafted = draft_job(Given(tuple(asked["source"])), Path(asked["out"]))
+    return {"job": asked["out"], "records": drafted.records, "questions": len(drafted.questions)}
+
+
+def _plan(asked: dict[str, Any]) -> dict[str, Any]:
+    from schemas.job.job import load_job
+    from tasks.planning.plan import make_plan
+
+    made = make_plan(load_job(Path(asked["job"])))
+    qids = [{"name": one.name, "without": one.without.unique if one.without else None} for one in made.qids]
+    exposed = made.exposed
+    return {
+        "records": made.records, "unit": made.unit, "not_counted": made.not_counted, "qids": qids, "risk": made.risk,
+        "unique": exposed.unique if exposed else None, "below": exposed.below_k if exposed else None,
+    }  # fmt: skip
+
+
+def _front(asked: dict[str, Any]) -> dict[str, Any]:
+    from schemas.job.job import load_job
+    from tasks.planning.front_page import measure_front
+
+    return measure_front(load_job(Path(asked["job"]))).model_dump(mode="json")
+
+
+def _groups(asked: dict[str, Any]) -> dict[str, Any]:
+    """Counts all values of a column, and writes a first list of groups for it."""
+    from schemas.job.job import load_job
+    from tasks.planning.listed_hierarchies import domain_of
+    from tasks.studio.listed_groups import draft_groups
+
+    job = load_job(Path(asked["job"]))
+    return {"column": asked["column"], "hierarchy": draft_groups(job, asked["column"], domain_of(job, asked["column"]))}
+
+
+def _complete(asked: dict[str, Any]) -> dict[str, Any]:
+    from schemas.job.job import load_job
+    from tasks.planning.listed_hierarchies import complete_file
+
+    done = complete_file(load_job(Path(asked["job"])), asked["column"])
+    return {"column": asked["column"], "added": len(done.placed.rows)}
+
+
+def _utility(asked: dict[str, Any]) -> dict[str, Any]:
+    from schemas.job.job import load_job
+    from tasks.utility.utility import measure
+
+    measured = measure(load_job(Path(asked["job"])), Path(asked["release"]), asked["queries"], 0, None)
+    return measured.model_dump(mode="json")
+
+
+WORKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "run": _run,
+    "draft": _draft,
+    "plan": _plan,
+    "front": _front,
+    "groups": _groups,
+    "complete": _complete,
+    "utility": _utility,
+}
+"""What can be asked for."""
+
+
+def as_worker() -> None:
+    """Does the work in this process, which is there for nothing else."""
+    load_less()
+    ended_at_once(work_once)
+
+
+if __name__ == "__main__":
+    as_worker()

@@ -1,0 +1,247 @@
+"""Changes that the page makes to a job: roles, hierarchies, promises and methods, each as a change of the file's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from core.formats.proposals import Profile, hierarchy_of
+from schemas.errors.base import JobError
+from schemas.hierarchies.hierarchy import DATE_UNITS
+from schemas.job.columns import REST, ROLES
+from schemas.job.job import Job
+from schemas.job.method import METHODS
+from schemas.job.objectives import OBJECTIVES
+from schemas.job.suppression import SUPPRESSIONS
+from schemas.reading.yaml_reading import parse
+from tasks.studio.job_text import Way, comments_behind, read_data, with_entry, with_value, without_value
+
+LISTS = {
+    "identifier": "identifiers",
+    "quasi_identifier": "quasi_identifiers",
+    "sensitive": "sensitive",
+    "insensitive": "insensitive",
+    "withheld": "withheld",
+}
+"""Which list of the job has the columns of a role."""
+SHARES = (Decimal("0.001"), Decimal("0.005"), Decimal("0.01"), Decimal("0.02"), Decimal("0.05"), Decimal("0.1"), Decimal("0.2"))
+
+
+def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
+    """Returns where a job's data list a column; None where no list names it."""
+    columns = data.get("columns") or {}
+    for role in ROLES:
+        entries = columns.get(role)
+        for position, one in enumerate(entries if isinstance(entries, list) else []):
+            if (one.get("name") if isinstance(one, Mapping) else one) == name:
+                return ("columns", role, position)
+    return None
+
+
+def with_role(text: str, profile: Profile, role: str) -> str:
+    """Returns a job's text with a column in another role; what belongs to its old role alone goes.
+
+    Args:
+        text: Of the job.
+        profile: What was counted of the column.
+        role: As in ``LISTS``.
+
+    Raises:
+        JobError: there is no such role, or values of the column cannot be generalised.
+    """
+    if role not in LISTS:
+        raise JobError("The page", ["there is no such role"])
+    name, data = profile.name, read_data(text)
+    way, comment = way_of_column(data, name), ""
+    if way and way[1] == LISTS[role]:
+        return text
+    if way:
+        comment = comments_behind(text, way[:2]).get(name, "")
+        text = without_value(text, way)
+    for part in ("l", "t"):
+        if role != "sensitive":
+            text = without_emptied(text, ("privacy", part, name))
+    for part in ("weights", "levels"):
+        if role != "quasi_identifier":
+            text = without_emptied(text, ("method", part, name))
+    # A node has a level for each quasi-identifier.
+    text = without_value(text, ("method", "node")) if "quasi_identifiers" in {LISTS[role], *(way or ())} else text
+    if role == "insensitive" and (read_data(text).get("columns") or {}).get("insensitive") == REST:
+        return text
+    return with_entry(text, ("columns", LISTS[role]), _entry(profile, role), _comment(comment))
+
+
+def _entry(profile: Profile, role: str) -> object:
+    if role == "quasi_identifier":
+        return {"name": profile.name, "hierarchy": first_hierarchy(profile)}
+    return {"name": profile.name, "publish": "shared"} if role in {"sensitive", "insensitive"} else profile.name
+
+
+def _comment(before: str) -> str:
+    return before.removeprefix("DECIDE, ").removeprefix("accepted, ")
+
+
+def first_hierarchy(profile: Profile) -> dict[str, Any]:
+    """Returns a hierarchy that fits a column's type.
+
+    Raises:
+        JobError: its values cannot be generalised.
+    """
+    written, _ = hierarchy_of(profile)
+    if written is None:
+        raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
+    return dict(parse(written)[0])  # type: ignore[call-overload, no-any-return]
+
+
+def without_emptied(text: str, way: Way) -> str:
+    """Returns a job's text without an entry, and without the mapping that held it if nothing else is in it."""
+    before = read_data(text)
+    text = without_value(text, way)
+    if text and read_data(text) != before:
+        parent = read_data(text)
+        for step in way[:-1]:
+            parent = parent[step]  # type: ignore[index]
+        return text if parent else without_value(text, way[:-1])
+    return text
+
+
+def with_ladder(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
+    """Returns a job's text with other widths, prefixes or units of a quasi-identifier.
+
+    Args:
+        text: Of the job.
+        job: What it says.
+        name: Of the column.
+        kind: ``widths``, ``prefix`` or ``date``.
+        form: What the page sent: ``steps``.
+
+    Raises:
+        JobError: a step is no number or unit.
+    """
+    steps = [part.strip() for one in form.get("steps", []) for part in one.split(",") if part.strip()]
+    if kind == "date":
+        said: list[object] = [unit for unit in DATE_UNITS if unit in steps]
+    else:
+        said = [number_of(step) for step in steps]
+    way = (*qid_way(job, name), "hierarchy")
+    current = job.columns.quasi_identifiers[int(way[2])].hierarchy
+    return with_value(text, (*way, kind), said) if current.kind == kind else with_value(text, way, {kind: said})
+
+
+def qid_way(job: Job, name: str) -> Way:
+    """Returns where a job lists a quasi-identifier.
+
+    Raises:
+        JobError: it does not.
+    """
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    if name not in names:
+        raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
+    return ("columns", "quasi_identifiers", names.index(name))
+
+
+def number_of(text: str) -> int | Decimal:
+    """Returns a number as a job writes it.
+
+    Raises:
+        JobError: it is none.
+    """
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or abs(number.adjusted()) > 18:
+        raise JobError("The page", ["a number was expected, such as 5 or 0.01"])
+    return int(number) if number == number.to_integral_value() and "." not in text else number
+
+
+def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
+    """Returns a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective.
+
+    Raises:
+        JobError: a number is none, or a name is unknown.
+    """
+    given = {key: values[0].strip() for key, values in form.items() if values}
+    if (k := given.get("k")) and number_of(k) != job.privacy.k:
+        text = with_value(text, ("privacy", "k"), number_of(k))
+    if (limit := given.get("limit")) and Decimal(number_of(limit)) != job.suppression.limit:
+        text = with_value(text, ("suppression", "limit"), number_of(limit))
+    if (treatment := given.get("treatment")) and _known(treatment, SUPPRESSIONS) != job.suppression.treatment:
+        text = with_value(text, ("suppression", "treatment"), treatment)
+    if (person := given.get("person")) is not None:
+        text = _with_person(text, job, person)
+    for name in job.columns.sensitive:
+        text = _with_model(text, "l", name, given.get(f"l:{name}"), "distinct", job)
+        text = _with_model(text, "t", name, given.get(f"t:{name}"), "t", job)
+    return _with_method(text, job, given)
+
+
+def _known(name: str, names: Mapping[str, object]) -> str:
+    if name not in names:
+        raise JobError("The page", ["there is no such choice; load the page again"])
+    return name
+
+
+def _with_person(text: str, job: Job, person: str) -> str:
+    now = "none" if job.columns.each_a_person else "" if not job.columns.person else "\n".join(job.columns.person)
+    if person == now or "\n" in person:
+        return text
+    return without_value(text, ("columns", "person")) if not person else with_value(text, ("columns", "person"), person)
+
+
+def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, job: Job) -> str:
+    """Puts l or t of a column, where the job says it in the simple form or not at all; other models stay."""
+    models: Mapping[str, Any] = job.privacy.l if part == "l" else job.privacy.t
+    now = models.get(name)
+    if wanted is None or (now is not None and not is_simple(now)):
+        return text
+    said = "" if now is None else str(getattr(now, key))
+    if wanted == said:
+        return text
+    if not wanted:
+        return without_emptied(text, ("privacy", part, name))
+    if now is not None:
+        return with_value(text, ("privacy", part, name, key), number_of(wanted))
+    value = {"distinct": number_of(wanted)} if part == "l" else {"t": number_of(wanted), "distance": "equal"}
+    return with_value(text, ("privacy", part, name), value)
+
+
+def is_simple(model: Any) -> bool:
+    """Tells whether a model is one that the page has a field for: a number of distinct values, or a distance."""
+    return getattr(model, "distinct", None) is not None or getattr(model, "t", None) is not None
+
+
+def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
+    if (name := given.get("method")) and _known(name, METHODS) != job.method.name:
+        return with_value(text, ("method",), {"name": name})
+    objective = given.get("objective")
+    if job.method.name == "skald" and objective and _known(objective, OBJECTIVES) != getattr(job.method, "objective", None):
+        return with_value(text, ("method", "objective"), objective)
+    return text
+
+
+def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[str, Decimal | None]:
+    """Returns a job's text that asks for a node, and the greater limit that it needs, if it does.
+
+    Args:
+        text: Of the job.
+        job: What it says.
+        node: A level for each quasi-identifier.
+        suppressed: Share of the people that it leaves out.
+
+    Raises:
+        JobError: no limit that the page gives would be enough.
+    """
+    if job.method.name == "skald":
+        for part in ("weights", "levels"):
+            text = without_value(text, ("method", part))
+        text = with_value(text, ("method", "node"), node)
+    else:
+        text = with_value(text, ("method",), {"name": "skald", "node": node})
+    if suppressed <= float(job.suppression.limit):
+        return text, None
+    able = [one for one in SHARES if float(one) >= suppressed]
+    if not able:
+        raise JobError("The page", ["that node leaves out more than a fifth of the people; take another"])
+    return with_value(text, ("suppression", "limit"), able[0]), able[0]

@@ -1,0 +1,228 @@
+"""What a job's choices cost on a sample: the front of loss, suppression and risk, and other methods beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.coding import Coder
+from core.columns.node import Node
+from core.hierarchies.hierarchy import build_hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.lattice.front import front_of
+from core.lattice.lattice import Lattice
+from core.lattice.objectives import prices_of
+from core.lattice.search import Search
+from core.mondrian.classes import recode_cells
+from core.mondrian.recoding import total_losses
+from core.order.records import marks
+from core.recoding.recoding import recode
+from core.units.node_tables import table_at
+from schemas.errors.base import PrivacyError, SkaldError
+from schemas.job.job import Job
+from schemas.job.method import METHODS, full_domain
+from schemas.job.mondrian import MondrianMethod
+from schemas.job.record_methods import KMemberMethod
+from tasks.counting.coding import CellCoder, Coding
+from tasks.lattice.levels import named_node, searched
+from tasks.lattice.promises import promise_of
+from tasks.mondrian.cells import cutting_of
+from tasks.planning.front_page import Front, shown_front
+from tasks.records.coding import Records
+from tasks.records.recodings import recoded
+from tasks.studio.sample import PeopleSample
+
+MOST_NODES = 40_000
+"""Nodes of a lattice that is searched while somebody waits."""
+MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
+"""People times quasi-identifiers to the power of three, which is about what clustering costs, and people that are tried in any case."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedPeople:
+    """A sample as the methods take it.
+
+    Attributes:
+        job: The job.
+        coding: Domains and hierarchies over the sample.
+        columns: The values of each QID, then of each sensitive column that a promise looks at, each of shape (people,).
+    """
+
+    job: Job
+    coding: Coding
+    columns: list[pa.Array]
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return len(self.columns[0])
+
+    def affordable(self) -> CodedPeople:
+        """Returns as many of them as a method of classes can take while somebody waits, spread over all.
+
+        The sample has no order that tells anything.
+        """
+        most = max(MOST_EFFORT // max(len(self.coding.hierarchies), 1) ** 3, FEWEST_TRIED)
+        if self.people <= most:
+            return self
+        places = pa.array(np.linspace(0, self.people - 1, most).round().astype(np.int64))
+        return CodedPeople(self.job, self.coding, [column.take(places) for column in self.columns])
+
+    def histogram(self) -> Histogram:
+        """Returns the cells of all axes at the finest node."""
+        coder = CellCoder.at(self.coding, self.coding.finest)
+        words = coder.cells(self.columns)
+        counts = np.ones(len(words[0]), np.int64)
+        return Histogram(self.coding.finest, coder.packing, *count_cells(words, coder.packing.product, counts))
+
+
+class Point(NamedTuple):
+    """What a method costs.
+
+    Attributes:
+        name: Of the method.
+        words: What it does.
+        said: What the job says under ``method`` to ask for it.
+        gcp: What is lost of the sample, 0 to 1; None where it cannot be tried, and ``fault`` says why.
+        suppressed: Share of the people who are left out.
+        risk: Mean over the others of 1 / people in their class.
+        own: Whether the job asks for this method.
+        people: On how many it was tried.
+    """
+
+    name: str
+    words: str
+    said: dict[str, object]
+    gcp: float | None
+    suppressed: float
+    risk: float
+    own: bool
+    people: int
+    fault: str = ""
+
+
+class SampleClasses(NamedTuple):
+    """Classes of a sample: what they publish, a column each, and how many people each has."""
+
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+    gcp: float
+    suppressed: int
+
+
+def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
+    """Codes a sample by the job's hierarchies.
+
+    Raises:
+        HierarchyError: a hierarchy does not fit the values of the sample.
+        PrivacyError: there are fewer people in it than k.
+    """
+    if sample.people < job.privacy.k:
+        raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
+    qids, steps = job.columns.quasi_identifiers, job.columns.normalised
+    names = [*(qid.name for qid in qids), *job.privacy.columns]
+    domains = tuple(sample.domain(name, steps.get(name, [])) for name in names)
+    hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False))
+    coding = Coding(domains[: len(qids)], hierarchies, ("studio", uuid4().hex), domains[len(qids) :])
+    return CodedPeople(job, coding, [sample.values(name, steps.get(name, [])) for name in names])
+
+
+def sample_front(coded: CodedPeople) -> Front | None:
+    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits.
+
+    Raises:
+        HierarchyError: the job names levels that there are not.
+    """
+    job, coding = coded.job, coded.coding
+    axes = searched(job, coding)
+    if Lattice.allowed(axes).nodes > MOST_NODES:
+        return None
+    histogram, promise = coded.histogram(), promise_of(job, coding)
+    prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
+
+    def search(most: int) -> Search:
+        return Search(histogram, axes, promise, most, "gcp", sensitive=coding.sensitive, prices=prices)
+
+    return shown_front(job, coding, front_of(search, coded.people, len(coding.hierarchies)))
+
+
+def method_points(coded: CodedPeople) -> list[Point]:
+    """Returns what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
+    own = coded.job.method
+    coded = coded.affordable()
+    asked: list[tuple[str, dict[str, object], bool]] = []
+    if own.name != "skald":
+        said = {key: value for key, value in own.model_dump(mode="json", exclude_unset=True).items() if key != "name"}
+        asked.append((own.name, {"name": own.name, **said}, True))
+    if own.name != "mondrian":
+        asked.append(("mondrian", {"name": "mondrian", "score": "ncp"}, False))
+    if own.name != "kmember":
+        asked.append(("kmember", {"name": "kmember"}, False))
+    return [_point(coded, *one) for one in asked]
+
+
+def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) -> Point:
+    job, words = coded.job, METHODS[name].words
+    if not own:
+        method = MondrianMethod(name="mondrian", score="ncp") if name == "mondrian" else KMemberMethod(name="kmember")
+        job = job.model_copy(update={"method": method})
+    try:
+        made = sample_classes(CodedPeople(job, coded.coding, coded.columns), None)
+    except SkaldError as error:
+        return Point(name, words, said, None, 0.0, 0.0, own, coded.people, str(error))
+    released = int(made.sizes.sum())
+    risk = len(made.sizes) / released if released else 0.0
+    return Point(name, words, said, made.gcp, made.suppressed / max(coded.people, 1), risk, own, coded.people)
+
+
+def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
+    """Returns the classes that the job's method makes of a sample.
+
+    Args:
+        coded: The sample.
+        node: Levels, for one level for each whole column; those that the job names if left out.
+
+    Raises:
+        PrivacyError: no class is left, or no node is known.
+        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
+    """
+    job, coding = coded.job, coded.coding
+    if job.method.name == "skald":
+        return _at_node(coded, node)
+    if isinstance(job.method, MondrianMethod):
+        cells = coded.histogram()
+        recoding, published = recode_cells(cutting_of(job, coding), cells)
+        losses = total_losses([published.losses], len(coding.hierarchies), job.privacy.k, coded.people)
+        return SampleClasses(recoding.labels, recoding.sizes, float(losses["gcp"]), 0)
+    domains = (*coding.domains, *coding.sensitive)
+    codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
+    records = Records.of(coding, codes, marks([], coded.people), None, (coded.people,), None if coding.sensitive else ())
+    made = recoded(job, coding, records)[0]
+    return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
+
+
+def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
+    job, coding = coded.job, coded.coding
+    chosen = named_node(job, coding) if node is None else node
+    if chosen is None:
+        raise PrivacyError("No node of the sample keeps what the job promises within its limit.")
+    cells, classes = table_at(coded.histogram(), tuple(chosen[: len(coding.hierarchies)]), coding.hierarchies, coding.sensitive, None)
+    failing = classes.failing(promise_of(job, coding))
+    made = recode(cells, coding.hierarchies, failing, job.intervals, masks=False, masked=None)
+    return SampleClasses(made.labels, made.sizes, 0.0, int(cells.counts[failing].sum()))
+
+
+def best_node(job: Job, front: Front | None) -> Node | None:
+    """Returns the node that a job would take of a front: the one it names, or the least loss that its limit allows."""
+    if named := full_domain(job.method).node:
+        return tuple(named)
+    limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9
+    able = [one for one in front.nodes if one.suppressed <= limit] if front else []
+    return tuple(min(able, key=lambda one: one.gcp).node) if able else None

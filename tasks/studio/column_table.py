@@ -1,0 +1,125 @@
+"""The columns of a job's source as a table: role, why, what each gives away, and values that k people share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from core.exposure.singled_out import Standing, column_standings, standing_of, summed_digests
+from core.formats.proposals import Profile, propose
+from schemas.job.columns import REST, ROLES
+from schemas.job.job import Job
+from tasks.studio.job_text import comments_behind
+from tasks.studio.sample import PeopleSample
+
+MOST_EXAMPLES, LONGEST = 3, 40
+NO_ROLE = "none"
+
+
+class ColumnRow(NamedTuple):
+    """A column of the source.
+
+    Attributes:
+        name: Of the column.
+        role: Of the job, in the singular; ``none`` where the job does not name it.
+        person: Whether it says whose a record is.
+        why: What the job file says behind it, else what name and counts tell.
+        asked: Whether the file says that somebody has to decide.
+        kind: Of its values.
+        publish: Whether only values that k people share go out.
+        distinct: Different values in the sample.
+        examples: Values that enough people share, with how many do.
+        rarer: Different values that are not shown because fewer share them.
+        alone: Share of the people who stand alone by it; ``together`` with what others know, ``without`` by that alone.
+    """
+
+    name: str
+    role: str
+    person: bool
+    why: str
+    asked: bool
+    kind: str
+    publish: str
+    distinct: int
+    examples: list[tuple[str, int]]
+    rarer: int
+    alone: float
+    together: float
+    without: float
+
+
+class RiskBefore(NamedTuple):
+    """Who stands out by the quasi-identifiers together: people, and of how many."""
+
+    standing: Standing
+    people: int
+
+
+SINGULAR = {role: role.rstrip("s") for role in ROLES} | {"withheld": "withheld", "sensitive": "sensitive", "insensitive": "insensitive"}
+
+
+def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[ColumnRow]:
+    """Returns the table, in the order of the source.
+
+    Args:
+        job: The job.
+        text: Of its file.
+        sample: Of its source.
+        least: People who must share a value for it to be shown.
+    """
+    known = [qid.name for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
+    standings = column_standings(sample.digests, known, job.privacy.k)
+    said, roles = _said(job, text), job.columns.roles()
+    rest = SINGULAR["insensitive"] if job.columns.insensitive == REST else NO_ROLE
+    rows = []
+    for profile in sample.profiles:
+        name, found = profile.name, standings[profile.name]
+        counts = sample.domain(name).counts
+        shown = [(_short(value), count) for value, count in sample.shared(name, least, MOST_EXAMPLES)]
+        asked, why = _why(said.get(name, ""), profile)
+        people = max(sample.people, 1)
+        rows.append(
+            ColumnRow(
+                name, SINGULAR[roles[name]] if name in roles else rest, name in job.columns.person, why, asked, profile.kind,
+                _way(job, name), len(counts), shown, int((counts < least).sum()),
+                found.own.alone / people, found.together.alone / people, found.without.alone / people,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def risk_before(job: Job, sample: PeopleSample) -> RiskBefore:
+    """Returns who stands out in the sample by all quasi-identifiers together."""
+    known = [sample.digests[qid.name] for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
+    return RiskBefore(standing_of(summed_digests(known, sample.people), job.privacy.k), sample.people)
+
+
+def _way(job: Job, name: str) -> str:
+    way = job.columns.ways.get(name)
+    return "" if way is None else way if isinstance(way, str) else "changed"
+
+
+def _said(job: Job, text: str) -> dict[str, str]:
+    """Returns what the file says behind each column."""
+    found: dict[str, str] = {}
+    for role in ROLES:
+        found |= comments_behind(text, ("columns", role))
+    return found
+
+
+def _why(comment: str, profile: Profile) -> tuple[bool, str]:
+    asked = comment.startswith("DECIDE, ")
+    said = comment.removeprefix("DECIDE, ").removeprefix("accepted, ").split("; alone by it ")[0]
+    return asked, said or propose(profile).reason
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
+
+
+def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
+    """Returns how many columns have each role."""
+    found: dict[str, int] = {}
+    for one in rows:
+        found[one.role] = found.get(one.role, 0) + 1
+    return found

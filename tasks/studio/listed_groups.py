@@ -1,0 +1,257 @@
+"""The groups of a listed hierarchy, to be edited: values move by the numbers of their lines, so that rare ones need no name.
+
+The file of a hierarchy holds values. It is the job's own and readable by its owner alone; one that lies anywhere but in ``hierarchies``
+beside the job is copied there first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from core.columns.domains import Domain
+from core.hierarchies.drafts import STAR, draft_hierarchy
+from core.hierarchies.spelling import spellings
+from core.hierarchies.table import checked_table, read_table, table_ladder
+from schemas.errors.base import StorageError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
+from schemas.hierarchies.kinds import entry_of
+from schemas.job.job import Job
+from tasks.planning.drafted_ladders import DELIMITERS, FOLDER
+from tasks.planning.listed_hierarchies import write_listed
+from tasks.store.files import private_folder
+from tasks.studio.sample import PeopleSample
+
+MOST_CHIPS, MOST_GROUPS = 60, 60
+
+
+class Chip(NamedTuple):
+    """A value that enough people share: the number of its line, its text, and how many people have it."""
+
+    line: int
+    text: str
+    people: int
+
+
+class ValueGroup(NamedTuple):
+    """A group of the first level above the values.
+
+    Attributes:
+        line: Number of a line that is in it, by which it is named.
+        label: What it publishes; None where too few people share it.
+        people: How many people have a value of it; None where these are too few.
+        chips: Its values, as far as they are shown.
+        rarer: How many values more it lists.
+    """
+
+    line: int
+    label: str | None
+    people: int | None
+    chips: list[Chip]
+    rarer: int
+
+
+class ListedGroups(NamedTuple):
+    """A listed hierarchy: its groups, its file's digest, the file as the job calls it, and how many groups more there are."""
+
+    groups: list[ValueGroup]
+    digest: str
+    path: str
+    others: int
+
+
+def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
+    """Returns the lines of a hierarchy that lists values, in a file or in the job.
+
+    Raises:
+        HierarchyError: it lists none, its file cannot be read, or it does not nest.
+    """
+    read = entry_of(spec).table
+    if read is None:
+        raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
+    table = read(name, spec, job.folder)
+    return list(zip(*(level.to_pylist() for level in table.columns), strict=True))
+
+
+def digest_of_rows(rows: Sequence[Sequence[str]]) -> str:
+    """Returns a digest by which a page notices that the file is another one by now; not of its content alone."""
+    return hashlib.sha256(repr(list(rows)).encode() + _SALT).hexdigest()[:32]
+
+
+_SALT = os.urandom(16)
+"""Of this process: a digest of values alone would confirm a guess."""
+
+
+def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample, least: int) -> ListedGroups:
+    """Returns the groups of a listed hierarchy with what k people share.
+
+    Args:
+        job: The job.
+        name: Of the column.
+        spec: Its hierarchy.
+        sample: Of the source.
+        least: People who must share a value or label for it to be shown.
+
+    Raises:
+        HierarchyError: the file cannot be read, or does not nest.
+    """
+    rows = rows_of_any(job, name, spec)
+    steps = job.columns.normalised.get(name, [])
+    people, hidden = _people_of(rows, sample.domain(name, steps)), sample.rare(name, least, steps)
+    found: dict[str, list[int]] = {}
+    for line, row in enumerate(rows):
+        found.setdefault(row[1] if len(row) > 1 else STAR, []).append(line)
+    groups = []
+    for label, lines in found.items():
+        total = sum(people[line] for line in lines)
+        shared = sorted((line for line in lines if people[line] >= least), key=lambda line: -people[line])
+        chips = [Chip(line, rows[line][0], people[line]) for line in shared[:MOST_CHIPS]]
+        named = label if total >= least and label not in hidden else None
+        groups.append(ValueGroup(lines[0], named, total if total >= least else None, chips, len(lines) - len(chips)))
+    groups.sort(key=lambda one: -(one.people or 0))
+    return ListedGroups(groups[:MOST_GROUPS], digest_of_rows(rows), str(getattr(spec, "csv", "")), max(len(groups) - MOST_GROUPS, 0))
+
+
+def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
+    """Returns how many people of a sample have the value of each line."""
+    counts: dict[str, int] = {}
+    for texts in spellings(domain.values):
+        counts |= dict(zip(texts.to_pylist(), domain.counts.tolist(), strict=True))
+    return [counts.get(row[0], 0) for row in rows]
+
+
+def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
+    """Returns the lines of a hierarchy with some values in another group.
+
+    Args:
+        rows: All lines, each from the value to its coarsest label.
+        lines: Numbers of those that move.
+        to: A line of the group they move to; None for a new group.
+        label: Of the new group.
+
+    Raises:
+        HierarchyError: there is no such line, or a group of that label.
+    """
+    if not lines or not all(0 <= line < len(rows) for line in (*lines, *([to] if to is not None else []))):
+        raise HierarchyError("There is no such value or group in the list any more. Load the page again.")
+    # A list without groups gets a level for them, on which every value still stands for itself.
+    bare = len(rows[0]) < 2 or (len(rows[0]) == 2 and len({row[1] for row in rows}) == 1)
+    deep = [(row[0], row[0], *row[1:]) for row in rows] if bare else list(rows)
+    if to is None:
+        if not label or any(row[1] == label for row in deep):
+            raise HierarchyError("A new group needs a name that no other group has.")
+        above = (label, *deep[lines[0]][2:])
+    else:
+        above = deep[to][1:]
+    chosen = set(lines)
+    return [(row[0], *above) if line in chosen else row for line, row in enumerate(deep)]
+
+
+def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int]) -> list[int]:
+    """Returns the lines of a group's values that the page does not show."""
+    if not 0 <= group < len(rows):
+        return []
+    return [line for line, row in enumerate(rows) if row[1:2] == rows[group][1:2] and line not in set(shown)]
+
+
+def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
+    """Writes a listed hierarchy of the job's own; returns what the job is to say of it, None where it says that already.
+
+    Args:
+        job: The job.
+        name: Of the column.
+        spec: The list as it is, in a file or in the job, from which it moves into a file.
+        rows: All lines.
+
+    Raises:
+        HierarchyError: the lines do not nest.
+        StorageError: the file cannot be written.
+    """
+    checked_table(name, "the list", rows)
+    if isinstance(spec, CsvHierarchy):
+        path = job.folder / spec.csv
+        if path.parent == job.folder / FOLDER and not path.is_symlink():
+            write_listed(path, rows, spec.delimiter)
+            return None
+    path = free_path(job.folder, name)
+    write_listed(path, rows)
+    nulls = getattr(spec, "nulls", None)
+    return {"csv": f"{FOLDER}/{path.name}", **({} if nulls is None else {"nulls": nulls})}
+
+
+def spec_data(spec: CsvHierarchy) -> dict[str, object]:
+    """Returns what a job says of a listed hierarchy."""
+    said: dict[str, object] = {"csv": str(spec.csv)}
+    if spec.delimiter != ";":
+        said["delimiter"] = spec.delimiter
+    return said if spec.nulls is None else {**said, "nulls": spec.nulls}
+
+
+def free_path(folder: Path, name: str) -> Path:
+    """Returns the path of a new file of a hierarchy, in the folder of hierarchies beside a job.
+
+    Raises:
+        StorageError: the folder is no folder, or cannot be made.
+    """
+    place = folder / FOLDER
+    if not place.is_dir():
+        private_folder(place)
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "column"
+    return next(path for number in count(1) if not (path := place / f"{stem}{f'-{number}' if number > 1 else ''}.csv").exists())
+
+
+def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
+    """Writes a first list of groups of a column's values, and returns what the job says of it.
+
+    Raises:
+        HierarchyError: values of the column's type cannot be listed.
+        StorageError: the file cannot be written.
+    """
+    draft = draft_hierarchy(domain)
+    rows = checked_rows(draft.rows)
+    path = free_path(job.folder, name)
+    checked_table(name, f"the file '{path.name}'", rows)
+    write_listed(path, rows)
+    return {"csv": f"{FOLDER}/{path.name}"}
+
+
+def checked_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Returns the lines of a draft.
+
+    Raises:
+        HierarchyError: there is none.
+    """
+    if not rows:
+        raise HierarchyError("The column has no values to group.")
+    return list(rows)
+
+
+def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
+    """Returns what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying.
+
+    Raises:
+        StorageError: there is no such file.
+        HierarchyError: it lists no groups, lacks values of the sample, or does not nest.
+    """
+    file = Path(path).expanduser()
+    file = file if file.is_absolute() else job.folder / file
+    if not file.is_file():
+        raise StorageError("There is no file of that name. Give its path, absolute or relative to the job file.")
+    relative = os.path.relpath(file, job.folder)
+    first: HierarchyError | None = None
+    for delimiter in DELIMITERS:
+        spec = CsvHierarchy(csv=Path(relative), delimiter=delimiter)
+        try:
+            table = read_table(name, spec, job.folder)
+            if len(table.columns) > 1:
+                table_ladder(name, sample.domain(name, job.columns.normalised.get(name, [])), table)
+                return spec_data(spec)
+        except HierarchyError as error:
+            first = first or error
+    raise first or HierarchyError("The file lists values without groups. Each line is a value and its groups, the finest first.")

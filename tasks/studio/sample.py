@@ -1,0 +1,224 @@
+"""A bounded sample of a job's source, held in memory: one record of each person, at most 20,000 of the first million records.
+
+Whatever is shown of a value is decided on it: what k people of the sample share, k people of the source share.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.normalising import normalised
+from core.exposure.singled_out import Digests, code_digests
+from core.formats.proposals import Profile
+from schemas.errors.base import SourceError
+from schemas.job.formats import FORMATS
+from schemas.job.job import Job
+from tasks.planning.fronts import as_a_run_reads
+from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile
+from tasks.planning.samples import Sample, parquet_sample
+from tasks.store.database import literal, quote
+
+MOST_PEOPLE = 20_000
+MOST_CELLS = 25_000_000
+"""Values that are looked at: of a table of 500 columns the first fifty thousand records."""
+MOST_PROFILED = 50
+"""Columns of which figures are counted in one statement."""
+TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleSample:
+    """A sample of people.
+
+    Attributes:
+        table: One record of each; a column that no release can hold is text.
+        profiles: What was counted of each column in the sample.
+        records: How many were looked at.
+        whole: Whether these are all records of the source.
+        unit: ``person`` where the job names one, else ``record``.
+    """
+
+    table: pa.Table
+    profiles: tuple[Profile, ...]
+    records: int
+    whole: bool
+    unit: str
+    _domains: dict[tuple[str, tuple[str, ...]], Domain] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return int(self.table.num_rows)
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, in the order of the source."""
+        return [one.name for one in self.profiles]
+
+    def values(self, name: str, steps: Sequence[str] = ()) -> pa.Array:
+        """Returns a column, shape (people,), its texts without what ``normalise`` takes from them."""
+        return normalised(pa.concat_arrays([pa.nulls(0, self.table[name].type), *self.table[name].chunks]), steps)
+
+    def domain(self, name: str, steps: Sequence[str] = ()) -> Domain:
+        """Returns the distinct values of a column with how many people have each; counted once."""
+        key = name, tuple(steps)
+        if key not in self._domains:
+            self._domains[key] = self._counted(name, steps)
+        return self._domains[key]
+
+    def _counted(self, name: str, steps: Sequence[str]) -> Domain:
+        counted = pc.value_counts(self.values(name, steps).drop_null())
+        values, counts = counted.field("values"), counted.field("counts").to_numpy()
+        order = pc.sort_indices(values)
+        numbers = counts[order.to_numpy()].astype(np.int64)
+        nulls = self.people - int(numbers.sum())
+        # Each has one record here, so that records are people.
+        return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
+
+    def shared(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
+        """Returns values that so many people share at least, as text, with how many do; the most frequent first, all or so many."""
+        domain = self.domain(name)
+        kept = np.flatnonzero(domain.counts >= least)
+        ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]
+        texts = domain.values.take(pa.array(ordered)).to_pylist()
+        return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
+
+    def rare(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
+        """Returns the values that fewer people share, as text: no label that is shown may be one of them."""
+        domain = self.domain(name, steps)
+        few = np.flatnonzero(domain.counts < least)
+        return frozenset(map(value_text, domain.values.take(pa.array(few)).to_pylist()))
+
+    @cached_property
+    def codes(self) -> dict[str, NDArray[np.int64]]:
+        """Shape (people,) for each column: equal numbers for equal values, -1 for a null."""
+        found = {}
+        for name in self.names:
+            coded = self.values(name).dictionary_encode()
+            found[name] = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return found
+
+    @cached_property
+    def digests(self) -> dict[str, Digests]:
+        """The same as digests that add up."""
+        return {name: code_digests(codes, place) for place, (name, codes) in enumerate(self.codes.items())}
+
+
+def value_text(value: object) -> str:
+    """Returns a value as text for people."""
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
+    """Draws the sample of a job, the same each time.
+
+    Args:
+        job: The job.
+        source: What it says under ``source``.
+
+    Raises:
+        SourceError: there is no file or no record, a file cannot be read, or the person is no column.
+        SkaldError: a source that is not read in place cannot be made ready.
+    """
+    where = " ".join(job.source.path) or "the database"
+    try:
+        with _opened(job, source) as (connection, relation):
+            return _drawn(connection, relation, job)
+    except duckdb.Error:
+        # DuckDB's message would quote the value that it could not read.
+        raise SourceError.unreadable(where, job.source.format) from None
+
+
+def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> PeopleSample:
+    named = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
+    if lacking := [f"'{name}'" for name in job.columns.person if name not in named]:
+        raise SourceError.unknown_columns(lacking)
+    most = min(MOST_RECORDS, MOST_CELLS // max(len(named), 1))
+    connection.execute(f"CREATE TEMP VIEW first AS SELECT {_columns(named, job)} FROM {relation} LIMIT {most}")
+    [(records,)] = connection.execute("SELECT count(*) FROM first").fetchall()
+    if not records:
+        raise SourceError.empty(1)
+    each = f"DISTINCT ON ({', '.join(map(quote, job.columns.person))}) " if job.columns.person else ""
+    # On one thread, because which records come first would else be a matter of chance.
+    connection.execute("SET threads = 1")
+    drawn = f"SELECT * FROM (SELECT {each}* FROM first) USING SAMPLE reservoir({MOST_PEOPLE} ROWS) REPEATABLE (1)"
+    connection.execute(f"CREATE TEMP TABLE sample AS {drawn}")
+    profiles = _profiles(connection, named)
+    shown = ", ".join(quote(one.name) if one.kind != "other" else f"{quote(one.name)}::VARCHAR AS {quote(one.name)}" for one in profiles)
+    table = connection.sql(f"SELECT {shown} FROM sample").to_arrow_table()
+    return PeopleSample(_plain(table), profiles, int(records), records < most, "person" if job.columns.person else "record")
+
+
+def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[Profile, ...]:
+    """Counts what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
+    found: list[Profile] = []
+    for start in range(0, len(names), MOST_PROFILED):
+        some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")
+        found += profile(connection, texts=False)[0]
+    return tuple(found)
+
+
+def _columns(names: Sequence[str], job: Job) -> str:
+    """Returns the columns as the job types them; what does not fit is null in a sample, and the run says how many there are."""
+    if not FORMATS[job.source.format].sample or job.source.format != "csv":
+        return "*"
+    types = job.source.types
+    return ", ".join(
+        f"TRY_CAST({quote(name)} AS {TYPES.get(types[name], types[name].upper())}) AS {quote(name)}" if name in types else quote(name)
+        for name in names
+    )
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Returns a table whose texts are of one type and whose dictionaries are written out."""
+    kinds = [one.value_type if pa.types.is_dictionary(one) else one for one in table.schema.types]
+    kinds = [pa.string() if pa.types.is_large_string(one) or pa.types.is_string_view(one) else one for one in kinds]
+    return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
+
+
+@contextmanager
+def _opened(job: Job, source: Mapping[str, Any]) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    connection, ending = planning_connection(), ExitStack()
+    try:
+        if FORMATS[job.source.format].sample and not job.source.hive and not any("://" in one for one in job.source.path):
+            yield connection, _in_place(job).relation
+        else:
+            yield connection, as_a_run_reads(connection, ending, source, job.name, job.folder).relation
+    finally:
+        connection.close()
+        ending.close()
+
+
+def _in_place(job: Job) -> Sample:
+    files = files_here(job)
+    if not files:
+        raise SourceError.no_files(" ".join(job.source.path))
+    if job.source.format != "csv":
+        return parquet_sample(None, files)  # type: ignore[arg-type]
+    listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, files), job.source.null_values or [""]))
+    said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
+    return Sample(f"read_csv({listed}, {said})", {}, texts=True)
+
+
+def files_here(job: Job) -> list[Path]:
+    """Returns the files of a job's source that are on this machine."""
+    # Patterns are absolute, which Path.glob does not take.
+    patterns = [one for one in job.source_pattern if "://" not in one]
+    found = {Path(one) for pattern in patterns for one in glob.glob(pattern, recursive=True)}  # noqa: PTH207
+    return sorted(one for one in found if one.is_file())
