@@ -1,6 +1,6 @@
 """How the project is built: setuptools' own backend (PEP 517, PEP 660), but for a wheel, which has one name at the top.
 
-In the checkout the floors lie at the top and the import path is the file path (docs/decisions/import-paths.md). Beside other projects
+In the checkout the floors lie at the top and the import path is the file path. Beside other projects
 ``tasks`` and ``data`` would be anybody's, so a wheel is built of a copy in which they lie in a package: ``core/`` becomes ``skald/core/``,
 ``skald.py`` its ``__init__``, and what names a module of ours names it there. That is imports, and texts that are a module's path, as
 registries and steps have them. An editable installation is the checkout as it is.

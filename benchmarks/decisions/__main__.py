@@ -1,7 +1,7 @@
 """The figures behind docs/decisions: what was compared when a way was chosen, measured again on this machine.
 
     python -m benchmarks.decisions counting [--rows 1000000]   cells of records, and roll-ups of cells: DuckDB, NumPy, compiled loops
-    python -m benchmarks.decisions crowds                      how often a HyperLogLog says too many cells, and how often shared marks do
+    python -m benchmarks.decisions bitmaps                     how often a HyperLogLog says too many cells, and how often shared marks do
     python -m benchmarks.decisions cells [--rows 1000000]      strict Mondrian on records and on distinct combinations
     python -m benchmarks.decisions optimum [--rows 1000000]    how much of a lattice the exact search rolls up
     python -m benchmarks.decisions persons                     classes of k records that hold fewer than k persons
@@ -284,7 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     subjects: dict[str, Subject] = {
         "counting": counting,
-        "crowds": counting_bitmaps,
+        "bitmaps": counting_bitmaps,
         "cells": cells,
         "optimum": optimum,
         "persons": persons,

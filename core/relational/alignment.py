@@ -26,7 +26,7 @@ MOST_CELLS = 1 << 22
 """Steps of the choice of a person's rows that are held; where there are more, rows are taken at even distances."""
 
 
-class Ladders(NamedTuple):
+class LevelTables(NamedTuple):
     """The levels of some quasi-identifiers as kernels read them.
 
     Attributes:
@@ -57,7 +57,7 @@ class AlignedRows:
     sizes: Integers
 
 
-def ladders_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[np.float64]]]) -> Ladders:
+def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[np.float64]]]) -> LevelTables:
     """Returns hierarchies as kernels read them.
 
     Args:
@@ -66,7 +66,7 @@ def ladders_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[
     """
     lengths = [one.levels * len(one.groups[0]) for one in hierarchies]
     groups = [level for one in hierarchies for level in one.groups]
-    return Ladders(
+    return LevelTables(
         np.concatenate([*groups, np.zeros(0, np.uint32)]).astype(np.uint32, copy=False),
         np.concatenate([*(level for one in penalties for level in one), np.zeros(0)]),
         np.cumsum([0, *lengths])[:-1].astype(np.int64),
@@ -76,7 +76,7 @@ def ladders_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[
 
 
 @kernel
-def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Ladders) -> NDArray[np.uint8]:
+def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: LevelTables) -> NDArray[np.uint8]:
     """Returns the finest level at which the values of each group have one label, shape (columns, groups).
 
     Args:
@@ -102,7 +102,7 @@ def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Ladde
 
 
 @kernel
-def _level(column: int, one: int, other: int, level: int, ladders: Ladders) -> int:
+def _level(column: int, one: int, other: int, level: int, ladders: LevelTables) -> int:
     """Returns the finest level, from one upwards, at which two codes have one label."""
     size = ladders.sizes[column]
     place = ladders.starts[column] + level * size
@@ -114,7 +114,16 @@ def _level(column: int, one: int, other: int, level: int, ladders: Ladders) -> i
 
 @kernel
 def _cost(
-    codes: Numbers, row: int, below: int, group: int, joined: int, heads: Integers, levels: Any, least: Any, ladders: Ladders, lost: float
+    codes: Numbers,
+    row: int,
+    below: int,
+    group: int,
+    joined: int,
+    heads: Integers,
+    levels: Any,
+    least: Any,
+    ladders: LevelTables,
+    lost: float,
 ) -> float:
     """Returns what it costs that a row joins a group of ``joined`` rows.
 
@@ -141,7 +150,15 @@ def _cost(
 
 @kernel
 def matched_rows(
-    codes: Numbers, rows: Integers, below: Integers, joined: int, heads: Integers, levels: Any, least: Any, ladders: Ladders, lost: float
+    codes: Numbers,
+    rows: Integers,
+    below: Integers,
+    joined: int,
+    heads: Integers,
+    levels: Any,
+    least: Any,
+    ladders: LevelTables,
+    lost: float,
 ) -> Integers:
     """Returns which rows of a person go to the groups, shape (groups,), ascending places in ``rows``: the best choice that keeps the order.
 
@@ -185,7 +202,14 @@ def matched_rows(
 
 @kernel
 def _aligned(
-    codes: Numbers, below: Integers, order: Integers, members: Integers, sets: Integers, persons: Integers, ladders: Ladders, lost: float
+    codes: Numbers,
+    below: Integers,
+    order: Integers,
+    members: Integers,
+    sets: Integers,
+    persons: Integers,
+    ladders: LevelTables,
+    lost: float,
 ) -> tuple[Numbers, Integers]:
     """Returns group of each row and size of each group; arguments as for ``aligned_rows``, with the ends of ``members`` and ``sets``."""
     columns, found = codes.shape[0], np.full(below.shape[0], NOBODY, np.uint32)
@@ -223,7 +247,7 @@ LOST = 1.0
 
 
 def aligned_rows(
-    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: Ladders
+    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: LevelTables
 ) -> AlignedRows:
     """Aligns the rows of each set: one row of each of its members to a group, as many groups as the member with fewest rows allows.
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from flows.studio.state import Opened, Said, Studio
 from schemas.errors.base import JobError, StorageError
 from schemas.job.source import suffix
-from tasks.studio.changes import first_hierarchy, number_of, qid_way, with_choices, with_ladder, with_node, with_role
+from tasks.studio.changes import first_hierarchy, number_of, qid_way, with_choices, with_levels, with_node, with_role
 from tasks.studio.job_text import with_value
 from tasks.studio.listed_groups import (
     digest_of_rows,
@@ -157,7 +157,7 @@ def change_steps(studio: Studio, form: Form) -> str:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
     """
     opened, name = current(studio, form), one(form, "column")
-    studio.save(opened, with_ladder(opened.text, studio.job(opened), name, one(form, "kind"), form))
+    studio.save(opened, with_levels(opened.text, studio.job(opened), name, one(form, "kind"), form))
     return at_column(name)
 
 

@@ -20,12 +20,12 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.reading.model import plain
-from tasks.planning.front_page import Front
+from tasks.planning.pareto_page import Front
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, is_simple
 from tasks.studio.choices import best_node, method_points, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts
-from tasks.studio.ladders import ladder_over
+from tasks.studio.hierarchies import shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.preview import preview_of
 from tasks.studio.releases import compare_releases, known_releases, report_of_release
@@ -119,7 +119,7 @@ def hierarchies_page(studio: Studio, query: Query) -> str:
     qid = qids[names.index(name)] if name in names else qids[0]
     context: dict[str, Any] = {"groups": None, "kind": qid.hierarchy.kind, "profile": None, "ladder": None}
     if qid.name in sample.names:
-        context["ladder"] = ladder_over(job, qid, sample, least)
+        context["ladder"] = shown_hierarchy(job, qid, sample, least)
         context["profile"] = next(one for one in sample.profiles if one.name == qid.name)
         if qid.hierarchy.kind in {"csv", "tree"}:
             try:

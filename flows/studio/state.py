@@ -20,7 +20,7 @@ from schemas.reading.given import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force
-from tasks.planning.front_page import Front
+from tasks.planning.pareto_page import Front
 from tasks.store.files import USER_UMASK, write_whole
 from tasks.studio.choices import CodedPeople, coded_people, sample_front
 from tasks.studio.hidden_text import full_text, hidden_text

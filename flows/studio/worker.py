@@ -52,7 +52,7 @@ def work_once() -> None:
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    from core.columns.first_use import told_once_compiling
+    from core.columns.first_use import notified_once_compiling
     from schemas.errors.base import SkaldError
     from tasks.engine.progress import hearing, listening
 
@@ -60,7 +60,7 @@ def work_once() -> None:
         with (
             listening(lambda step, done, total: channel.say(step=step, done=done, total=total)),
             hearing(lambda sentence: channel.say(note=sentence)),
-            told_once_compiling(lambda: channel.say(note="Loops are compiled, once on this machine: up to a minute.")),
+            notified_once_compiling(lambda: channel.say(note="Loops are compiled, once on this machine: up to a minute.")),
         ):
             channel.say(result=WORKS[asked["kind"]](asked))
     except KeyboardInterrupt:
@@ -100,7 +100,7 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _draft(asked: dict[str, Any]) -> dict[str, Any]:
     from tasks.planning.draft import draft_job
-    from tasks.planning.fronts import Given
+    from tasks.planning.open_sources import Given
 
     drafted = draft_job(Given(tuple(asked["source"])), Path(asked["out"]))
     return {"job": asked["out"], "records": drafted.records, "questions": len(drafted.questions)}
@@ -121,7 +121,7 @@ def _plan(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _front(asked: dict[str, Any]) -> dict[str, Any]:
     from schemas.job.job import load_job
-    from tasks.planning.front_page import measure_front
+    from tasks.planning.pareto_page import measure_front
 
     return measure_front(load_job(Path(asked["job"]))).model_dump(mode="json")
 

@@ -106,7 +106,7 @@ def without_emptied(text: str, way: Way) -> str:
     return text
 
 
-def with_ladder(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
+def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
     """Returns a job's text with other widths, prefixes or units of a quasi-identifier.
 
     Args:

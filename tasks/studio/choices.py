@@ -16,9 +16,9 @@ from core.columns.coding import Coder
 from core.columns.node import Node
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.lattice.front import front_of
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import prices_of
+from core.lattice.pareto_front import front_of
 from core.lattice.search import Search
 from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
@@ -34,7 +34,7 @@ from tasks.counting.coding import CellCoder, Coding
 from tasks.lattice.levels import named_node, searched
 from tasks.lattice.promises import promise_of
 from tasks.mondrian.cells import cutting_of
-from tasks.planning.front_page import Front, shown_front
+from tasks.planning.pareto_page import Front, shown_front
 from tasks.records.coding import Records
 from tasks.records.recodings import recoded
 from tasks.studio.sample import PeopleSample

@@ -17,13 +17,13 @@ from typing import NamedTuple
 from core.columns.domains import Domain
 from core.hierarchies.drafts import STAR, draft_hierarchy
 from core.hierarchies.spelling import spellings
-from core.hierarchies.table import checked_table, read_table, table_ladder
+from core.hierarchies.table import checked_table, read_table, table_levels
 from schemas.errors.base import StorageError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
-from tasks.planning.drafted_ladders import DELIMITERS, FOLDER
+from tasks.planning.drafted_hierarchies import DELIMITERS, FOLDER
 from tasks.planning.listed_hierarchies import write_listed
 from tasks.store.files import private_folder
 from tasks.studio.sample import PeopleSample
@@ -250,7 +250,7 @@ def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[
         try:
             table = read_table(name, spec, job.folder)
             if len(table.columns) > 1:
-                table_ladder(name, sample.domain(name, job.columns.normalised.get(name, [])), table)
+                table_levels(name, sample.domain(name, job.columns.normalised.get(name, [])), table)
                 return spec_data(spec)
         except HierarchyError as error:
             first = first or error

@@ -26,7 +26,7 @@ from core.formats.proposals import Profile
 from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from tasks.planning.fronts import as_a_run_reads
+from tasks.planning.open_sources import as_a_run_reads
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.store.database import literal, quote

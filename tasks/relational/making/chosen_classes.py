@@ -19,7 +19,7 @@ from core.relational.kernels import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
 from tasks.relational.making.levels import TablesOutcome, failing_classes, search_settings
-from tasks.relational.making.matched_rows import classes_of_persons, ladders_of_table, match_rows, read_groups
+from tasks.relational.making.matched_rows import classes_of_persons, level_tables_of_table, match_rows, read_groups
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
@@ -150,7 +150,7 @@ def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
     """Returns what all values cost: those of published rows by their labels, all others 1."""
     total = 0.0
     for table in given.codings:
-        numbers, ladders = given.numbers(table), ladders_of_table(given, table)
+        numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
         matched = pq.read_table(given.store.path(item.matched[table]))
         lost = (read_groups(given, item.matched[table]) == NOBODY) | ~kept[numbers[2]]
         there = numbers[1] != NOWHERE

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.relational.alignment import NOBODY, Ladders, aligned_rows, ladders_of, levels_of_groups
+from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_tables_of, levels_of_groups
 from core.relational.kernels import NOWHERE
 from tasks.engine.steps import one
 from tasks.relational.making.levels import NodeCosts, search_settings
@@ -49,15 +49,15 @@ def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
     return found
 
 
-def ladders_of_table(given: HistoryTables, table: str) -> Ladders:
+def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
     """Returns the levels of a table's quasi-identifiers as kernels read them."""
     coding, penalties = given.codings.get(table), NodeCosts(given).penalties
-    return ladders_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
+    return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 
 
 def _match(given: HistoryTables, item: Matching, path: Path) -> int:
     """Writes the group of each row, and the level at which each of its values is published."""
-    numbers, ladders = given.numbers(item.table), ladders_of_table(given, item.table)
+    numbers, ladders = given.numbers(item.table), level_tables_of_table(given, item.table)
     groups, count = _unit_groups(given, item) if not given.chain(item.table) else _row_groups(given, item, ladders)
     levels = levels_of_groups(numbers[3:], groups, count, ladders)
     inside = np.where(groups == NOBODY, 0, groups)
@@ -73,7 +73,7 @@ def _unit_groups(given: HistoryTables, item: Matching) -> tuple[NDArray[np.uint3
     return np.where(classes == LEFT_OUT, NOBODY, classes.astype(np.uint32)), int(classes.max(initial=-1)) + 1
 
 
-def _row_groups(given: HistoryTables, item: Matching, ladders: Ladders) -> tuple[NDArray[np.uint32], int]:
+def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> tuple[NDArray[np.uint32], int]:
     """Aligns the rows of a table, those that hang from one table after those that hang from another."""
     numbers, ranks, below = given.numbers(item.table), code_ranks(given, item.table), rows_right_below(given, item.table)
     found, count = np.full(numbers.shape[1], NOBODY, np.uint32), 0

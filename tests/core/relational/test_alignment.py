@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.relational.alignment import LOST, NOBODY, Ladders, aligned_rows, ladders_of, levels_of_groups, matched_rows
+from core.relational.alignment import LOST, NOBODY, LevelTables, aligned_rows, level_tables_of, levels_of_groups, matched_rows
 
 GROUPS = ([0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1], [0] * 6)
 PRICES = ([0.0] * 6, [0.2] * 6, [0.6, 0.6, 0.6, 0.6, 0.2, 0.2], [1.0] * 6)
@@ -19,11 +19,11 @@ VALUES = st.tuples(st.integers(0, 5), st.integers(0, 5))
 ROWS = st.lists(st.tuples(VALUES, st.integers(0, 2)), max_size=4)
 
 
-def ladders(least: int = 0) -> Ladders:
+def ladders(least: int = 0) -> LevelTables:
     groups = tuple(np.array(level, np.uint32) for level in GROUPS)
     column = Hierarchy("a", groups, (), (), (), least)
     prices = [np.array(level) for level in PRICES]
-    return ladders_of((column, column), [prices, prices])
+    return level_tables_of((column, column), [prices, prices])
 
 
 def level_of(values: list[int], least: int = 0) -> int:

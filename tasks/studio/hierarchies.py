@@ -14,13 +14,13 @@ from schemas.errors.base import SkaldError
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from tasks.planning.front_page import level_mark
+from tasks.planning.pareto_page import level_mark
 from tasks.studio.sample import PeopleSample, value_text
 
 MOST_SHOWN = 12
 
 
-class LadderLevel(NamedTuple):
+class ShownLevel(NamedTuple):
     """A level of a hierarchy.
 
     Attributes:
@@ -36,17 +36,17 @@ class LadderLevel(NamedTuple):
     others: int
 
 
-class Ladder(NamedTuple):
+class ShownHierarchy(NamedTuple):
     """A hierarchy over a sample, or why it does not fit the values: the sentence of the error."""
 
     name: str
     kind: str
     words: str
-    levels: list[LadderLevel]
+    levels: list[ShownLevel]
     fault: str = ""
 
 
-def ladder_over(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> Ladder:
+def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> ShownHierarchy:
     """Returns the levels of a quasi-identifier's hierarchy.
 
     Args:
@@ -61,7 +61,7 @@ def ladder_over(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int
     try:
         hierarchy = build_hierarchy(qid, domain, job.folder)
     except SkaldError as error:
-        return Ladder(qid.name, kind, words, [], str(error))
+        return ShownHierarchy(qid.name, kind, words, [], str(error))
     values = sample.values(qid.name, steps)
     groups = [Coder(domain, one).code(values).astype(np.int64) for one in hierarchy.groups]
     known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
@@ -69,12 +69,12 @@ def ladder_over(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int
     standings = level_standings(groups, others, sample.names.index(qid.name), job.privacy.k)
     hidden = sample.rare(qid.name, least, steps)
     levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
-    return Ladder(qid.name, kind, words, levels)
+    return ShownHierarchy(qid.name, kind, words, levels)
 
 
 def _level(
     qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelStanding, least: int, hidden: frozenset[str]
-) -> LadderLevel:
+) -> ShownLevel:
     labels = hierarchy.labels[level]
     counts = np.bincount(groups, minlength=len(labels))
     kept = np.flatnonzero(counts >= least)
@@ -83,4 +83,4 @@ def _level(
     named = [("null" if text is None else value_text(text), int(counts[place])) for text, place in zip(texts, order.tolist(), strict=True)]
     # A group of many may be called as a value of few.
     shown = [one for one in named if one[0] not in hidden]
-    return LadderLevel(level_mark(qid.hierarchy, hierarchy, level), standing, shown, int(np.count_nonzero(counts)) - len(shown))
+    return ShownLevel(level_mark(qid.hierarchy, hierarchy, level), standing, shown, int(np.count_nonzero(counts)) - len(shown))
