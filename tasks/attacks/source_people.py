@@ -95,19 +95,21 @@ def read_source_people(
     naming = [entry if isinstance(entry, str) else entry.name for entry in job.columns.identifiers] if named else []
     identifying = [name for name in naming if name in types]
     wanted = list(dict.fromkeys([*same, *identifying, *job.columns.person]))
-    columns = ", ".join([*(f"{quote(name)} AS q{place}" for place, name in enumerate(qids)), *_selected(wanted, types)])
+    columns = ", ".join([*map(quote, qids), *_selected(wanted, types)])
     [(records,)] = connection.execute(f"SELECT count(*) FROM {original.relation}").fetchall()
     most = min(MOST_CELLS // max(len(qids) + len(wanted), 1), MOST_ROWS)
     # Of each record by itself: a reservoir holds records back, and costs several times as much.
     sample = f" USING SAMPLE {100 * most / records:.6f} PERCENT (bernoulli, {seed:d})" if records > most else ""
     table = connection.sql(f"SELECT {columns} FROM {original.relation}{sample}").to_arrow_table()
-    axes = [_axis(job, original, place, table[f"q{place}"], coded.labels[place]) for place in range(len(qids))]
+    axes = [_axis(job, original, place, table.column(place), coded.labels[place]) for place in range(len(qids))]
+    # By place: the source may have columns of any name.
+    others_read = table.select(list(range(len(qids), table.num_columns)))
     values = {}
     for name in same:
-        if (codes := _codes_in(table[name], coded.values[name])) is not None:
+        if (codes := _codes_in(others_read[name], coded.values[name])) is not None:
             values[name] = codes
-    identifiers = {name: table[name].combine_chunks().cast(pa.string()) for name in identifying}
-    return SourcePeople(axes, values, _persons(job, table), identifiers, is_whole=records <= most)
+    identifiers = {name: others_read[name].combine_chunks().cast(pa.string()) for name in identifying}
+    return SourcePeople(axes, values, _persons(job, others_read), identifiers, is_whole=records <= most)
 
 
 def _selected(names: list[str], types: dict[str, str]) -> list[str]:
