@@ -32,9 +32,11 @@ def verify(
     from flows.terminal.runs import verification_summary
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
+    from schemas.reading.job_files import is_of_tables
     from tasks.release.manifest import is_release_of_tables
 
-    if is_release_of_tables(Path(release)):
+    # A release that is not there is missed by the command of its job.
+    if is_release_of_tables(Path(release)) or (job and is_of_tables(job, settings or ()) and not Path(release).is_dir()):
         from flows.commands.tables import verify_release_of_tables
 
         return verify_release_of_tables(Path(release), job, settings or (), key, as_json=as_json)

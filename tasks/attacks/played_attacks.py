@@ -242,6 +242,10 @@ def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dt
     return found
 
 
+LARGEST = int(np.iinfo(np.int64).max)
+"""Whole numbers beyond it are not drawn."""
+
+
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
     """Plays the ends of ranges of whole numbers; control: as many whole numbers between the least and the greatest of them."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
@@ -249,7 +253,9 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
             continue
         counts = _people_of_values(axis, source)
         least, most = (int(one.as_py()) for one in pc.min_max(axis.values).values())
-        drawn = np.sort(random.integers(least, most + 1, len(axis.ends)))
+        if most > LARGEST:
+            continue
+        drawn = np.sort(random.integers(least, most, len(axis.ends), endpoint=True))
         values = np.asarray(axis.values.cast(pa.int64()))
         places = np.minimum(np.searchsorted(values, drawn), len(values) - 1)
         others = np.where(values[places] == drawn, counts[axis.order[places]], 0)
