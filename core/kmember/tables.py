@@ -27,6 +27,7 @@ from core.recoding.price_kernels import (
     Places,
     Prices,
     column_price,
+    first_not_below,
     whole,
 )
 
@@ -121,13 +122,7 @@ def _price_levels(
 ) -> None:
     """Does it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
-    middle, beyond = whole(first), whole(end)
-    while middle < beyond:
-        half = (middle + beyond) // 2
-        if places[half] < low:
-            middle = half + 1
-        else:
-            beyond = half
+    middle = whole(first_not_below(places, first, end, low))
     for side in range(2):
         level = start
         for step in range(end - middle if side else middle - first):

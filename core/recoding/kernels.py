@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
+from core.recoding.price_kernels import first_not_below
 
-kernel = compiler("recoding.kernels")
+kernel = compiler("recoding.price_kernels", "recoding.kernels")
 
 
 @kernel
@@ -102,13 +103,7 @@ def cut_places(
                 width -= 1
                 continue
             line = under if under > low and (over >= high or 2 * under + step >= low + high) else over
-            at, above = first, end
-            while at < above:
-                middle = (at + above) // 2
-                if places[middle] < line:
-                    at = middle + 1
-                else:
-                    above = middle
+            at = first_not_below(places, first, end, line)
             left, right = before[at] - before[first], before[end] - before[at]
             if left >= k and right >= k:
                 starts[at], lines[at] = True, line

@@ -84,6 +84,19 @@ def ascending_order(numbers: Numbers) -> Numbers:
 
 
 @kernel
+def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> int:
+    """Returns where the first of some ascending places stands that is not below a value; ``end`` if all are."""
+    low, high = whole(first), whole(end)
+    while low < high:
+        middle = (low + high) // 2
+        if places[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@kernel
 def column_price(terms: Numbers, numbers: Places, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
     """Returns what a column costs; of a pair the second bears the price of both.
 

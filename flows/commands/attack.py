@@ -24,12 +24,10 @@ def attack(
     Exits with 0 if nothing is to be refused, with 3 if an attack wins more than the job accepts and the job or the policy says to refuse
     that, and with 4 if the release does not verify. The figures follow from the source: do not hand them on with the release.
     """
+    from flows.commands.tables import is_about_tables
     from schemas.job.job import load_job
-    from schemas.reading.job_files import is_of_tables
-    from tasks.release.manifest import is_release_of_tables
 
-    # A release that is not there is missed by the command of its job.
-    if is_release_of_tables(Path(release)) or (is_of_tables(job, settings or ()) and not Path(release).is_dir()):
+    if is_about_tables(Path(release), job, settings or ()):
         from flows.commands.tables import attack_release_of_tables
 
         attack_release_of_tables(Path(release), job, settings or (), as_json=as_json)

@@ -59,6 +59,14 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
         Screen().print(plan_lines(made))
 
 
+def is_about_tables(release: Path, job: Path | None, settings: Sequence[str]) -> bool:
+    """Tells whether a release is of several tables; one that is not there is missed by the command that its job asks for."""
+    from schemas.reading.job_files import is_of_tables
+    from tasks.release.manifest import is_release_of_tables
+
+    return is_release_of_tables(release) or (job is not None and not release.is_dir() and is_of_tables(job, settings))
+
+
 def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
     """Verifies a release of several tables, and tells of it."""
     from flows.terminal.tables import verified_summary

@@ -29,14 +29,12 @@ def verify(
     Exits with 0 if all that was promised holds, with 4 if anything is not as it was published, and with 5 if nothing speaks against it, but
     k, l or t could not be counted as it was promised; what was not is said first.
     """
+    from flows.commands.tables import is_about_tables
     from flows.terminal.runs import verification_summary
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
-    from schemas.reading.job_files import is_of_tables
-    from tasks.release.manifest import is_release_of_tables
 
-    # A release that is not there is missed by the command of its job.
-    if is_release_of_tables(Path(release)) or (job and is_of_tables(job, settings or ()) and not Path(release).is_dir()):
+    if is_about_tables(Path(release), job, settings or ()):
         from flows.commands.tables import verify_release_of_tables
 
         return verify_release_of_tables(Path(release), job, settings or (), key, as_json=as_json)

@@ -189,8 +189,6 @@ def _settings_read() -> Any:
     with redirect_stderr(io.StringIO()) as said, warnings.catch_warnings(record=True):
         try:
             settings = _current()
-        except SkaldError:
-            raise
         except Exception as error:
             found: list[Any] = error.errors() if hasattr(error, "errors") else []
             named = {str(one["loc"][0]) for one in found if one["type"] != "default_factory_not_called"}

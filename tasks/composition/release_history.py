@@ -160,8 +160,7 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 
 
 def _published(job: Job, store: Store) -> Iterator[Entry]:
-    records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for record in records:
+    for record in _newest_first(store):
         # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
             yield entry
@@ -169,7 +168,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 def forget_older(store: Store) -> set[tuple[str, str]]:
     """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need."""
-    records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    records = _newest_first(store)
     for record in records[MOST_KEPT:]:
         record.unlink(missing_ok=True)
     entries = [entry for record in records[:MOST_KEPT] if (entry := read_entry(record.stem, store))]
@@ -178,8 +177,12 @@ def forget_older(store: Store) -> set[tuple[str, str]]:
 
 def oldest_kept(store: Store) -> int | None:
     """Returns when the oldest release that this run folder remembers was made, in ns; None where it has not forgotten any yet."""
-    made = sorted((path.stat().st_mtime_ns for path in (store.folder / FOLDER).glob("*.record")), reverse=True)
-    return made[MOST_KEPT - 1] if len(made) >= MOST_KEPT else None
+    records = _newest_first(store)
+    return records[MOST_KEPT - 1].stat().st_mtime_ns if len(records) >= MOST_KEPT else None
+
+
+def _newest_first(store: Store) -> list[Path]:
+    return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
 def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:

@@ -80,9 +80,9 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     return rows
 
 
-def clear_parts(folder: Path) -> None:
-    """Removes what killed processes were writing right in a folder; whoever calls it holds the folder's lock."""
-    for left in folder.glob(".*.part"):
+def clear_parts(folder: Path, *, below: bool = False) -> None:
+    """Removes what killed processes were writing right in a folder, or also ``below`` it; whoever calls it holds the folder's lock."""
+    for left in folder.glob("**/.*.part" if below else ".*.part"):
         left.unlink(missing_ok=True)
 
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tasks.store.files import file_digest, private_folder, write_whole
+from tasks.store.files import clear_parts, file_digest, private_folder, write_whole
 from tasks.store.keys import Key
 from tasks.store.sealed import seal, unsealed
 
@@ -67,8 +67,7 @@ class Store:
 
     def begin(self) -> None:
         """Clears away what a killed process was writing; under the lock nobody is."""
-        for left in self.folder.glob("**/.*.part"):
-            left.unlink(missing_ok=True)
+        clear_parts(self.folder, below=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
         """Returns a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
