@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
-from schemas.reading.model import StrictModel, fault
+from schemas.reading.model import LaterJsonSchema, StrictModel, fault
 
 SAMPLE = 2_000
 """People that an attack is played against at most, unless the job says otherwise."""
@@ -46,5 +46,9 @@ def attack_settings(value: object) -> object:
     raise fault("must be sample, all or off, or a mapping with the keys sample, seed and refuse")
 
 
-ATTACKS_SCHEMA: dict[str, Any] = {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
-Attacks = Annotated[AttackSettings | None, BeforeValidator(attack_settings), WithJsonSchema(ATTACKS_SCHEMA)]
+def attacks_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of the field."""
+    return {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
+
+
+Attacks = Annotated[AttackSettings | None, BeforeValidator(attack_settings), LaterJsonSchema(attacks_schema)]

@@ -11,7 +11,7 @@ from schemas.job.person import NONE, Names, Person
 from schemas.privacy.publish import EXACT, Publish, Way, canonical_way
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.pseudonyms.kinds import treatment_kind
-from schemas.reading.model import StrictModel, fault
+from schemas.reading.model import LaterJsonSchema, StrictModel, fault
 
 ROLES = ("identifiers", "withheld", "quasi_identifiers", "sensitive", "insensitive")
 REST = "rest"
@@ -150,11 +150,16 @@ def _only_names(value: object) -> object:
     return [one.get("name") if isinstance(one, Mapping) else one for one in value] if isinstance(value, list) else value
 
 
-SENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Spelled.model_json_schema()]}}
-SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), WithJsonSchema(SENSITIVE_SCHEMA)]
-INSENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Published.model_json_schema()]}}
+def entries_schema(model: type[StrictModel]) -> dict[str, Any]:
+    """Returns the JSON Schema of a list of names and of entries that say more than a name."""
+    return {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], model.model_json_schema()]}}
+
+
+SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), LaterJsonSchema(lambda: entries_schema(Spelled))]
 ColumnNamesOrRest = Annotated[
-    list[str] | Residual, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [INSENSITIVE_SCHEMA, {"const": REST}]})
+    list[str] | Residual,
+    BeforeValidator(column_names_or_rest),
+    LaterJsonSchema(lambda: {"anyOf": [entries_schema(Published), {"const": REST}]}),
 ]
 
 

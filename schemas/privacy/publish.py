@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from schemas.reading.model import ExactDecimal, StrictModel, fault, plain
+from schemas.reading.model import ExactDecimal, LaterJsonSchema, StrictModel, fault, plain
 
 Word = Literal["exact", "shared"]
 EXACT: Word = "exact"
@@ -83,7 +83,7 @@ def publish_entry(value: object) -> object:
 Publish = Annotated[
     Word | Publishing,
     BeforeValidator(publish_entry),
-    WithJsonSchema({"anyOf": [{"enum": [EXACT, SHARED]}, Publishing.model_json_schema()]}),
+    LaterJsonSchema(lambda: {"anyOf": [{"enum": [EXACT, SHARED]}, Publishing.model_json_schema()]}),
 ]
 
 

@@ -40,6 +40,21 @@ def alternatives(words: Iterable[str]) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
+@dataclass(frozen=True)
+class LaterJsonSchema:
+    """The JSON Schema of a field that a validator reads, made when a schema is asked for: most commands never ask.
+
+    Attributes:
+        make: Returns the schema.
+    """
+
+    make: Callable[[], JsonSchemaValue]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describes the field by the schema alone."""
+        return self.make()
+
+
 class StrictModel(BaseModel):
     """A part of the job: no unknown keys, no coercion, no change after it is read, no input in error messages."""
 
