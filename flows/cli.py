@@ -213,7 +213,16 @@ def plan(
 
 
 @app.command()
-def clean(job: JobFile, settings: Settings = None) -> None:
+def clean(
+    job: JobFile,
+    settings: Settings = None,
+    keep_last: Annotated[
+        int | None, typer.Option(min=1, help="Keeps what so many of the newest releases need, ten at most.", show_default=False)
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Keeps what a run has used within so many days.", show_default=False)
+    ] = None,
+) -> None:
     """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
@@ -226,6 +235,12 @@ def clean(job: JobFile, settings: Settings = None) -> None:
         loaded = unit_job(load_tables_job(job, settings or ()))
     else:
         loaded = load_job(job, settings or ())
+    if keep_last is not None or keep_days is not None:
+        from tasks.composition.retention import remove_unneeded
+
+        freed = remove_unneeded(loaded, keep_last, keep_days)
+        said = f"Removed {freed / 1e6:,.1f} MB of artefacts" if freed else "No artefact is older than what is kept"
+        return Screen(highlight=False).print(f"{said}. The key of digests and the newest release's artefacts stay.")
     freed, left, at_work = remove_artifacts(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:

@@ -1,7 +1,7 @@
 """``python -m flows.compilation``: compiles the loops of all methods once, so that no run has to wait for a compiler.
 
 Loops are compiled for the types that they are called with. So small jobs of every method are run, of records and of persons, in a folder
-that is removed; what is compiled is kept where every run looks for it (:mod:`core.columns.compiled`).
+that is removed; what is compiled is kept where every run looks for it (:mod:`core.compiling.compiled`).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
+from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(

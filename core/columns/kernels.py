@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 
 kernel = compiler("columns.kernels")
 

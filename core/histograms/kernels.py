@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
 from core.columns.kernels import Codes, Counts
+from core.compiling.compiled import compiler
 
 kernel = compiler("histograms.kernels")
 

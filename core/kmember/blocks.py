@@ -10,7 +10,7 @@ from core.kmember.classes import Classes, seated
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.set_labels import Records, block_of, kernel, set_label_price, words_for
-from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, ascending_order, whole
+from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, ascending_order, greatest, whole
 
 
 @kernel
@@ -47,7 +47,7 @@ def improve_blocks(
     """
     found, classes = np.empty(places.shape[0], np.int32), whole(0)
     # One more than places of values: that of a null.
-    scratch = np.zeros(prices.terms[:, SIZE].max() + 1, np.int32)
+    scratch = np.zeros(greatest(prices.terms[:, SIZE]) + 1, np.int32)
     for number in range(starts.shape[0] - 1):
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
@@ -55,7 +55,7 @@ def improve_blocks(
         mine = _best_of(block, _dense(owners[first:end]), k, prices, told, passes, anew, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]
-        classes += mine.max() + 1
+        classes += greatest(mine) + 1
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.kmember.set_labels import NEVER, Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, words_for
 from core.kmember.tables import price_values
-from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, whole
+from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, greatest, whole
 
 MOST_COSTS = 1 << 23
 """Entries of a table of costs, of which a block has two; 32 MB."""
@@ -60,11 +60,11 @@ def seated(records: Records, prices: Prices, owners: Places, k: int) -> Classes:
         k: Persons or records that each has.
     """
     size, columns, words = owners.shape[0], records.places.shape[1], words_for(records)
-    sizes = np.zeros(max(owners.max() + 1, size // k), np.int64)
+    sizes = np.zeros(max(greatest(owners) + 1, size // k), np.int64)
     for row in range(size):
         sizes[owners[row]] += 1
     # Where persons are counted a class may have many more records than k.
-    most = 3 * k - 1 if records.people.shape[0] == 0 else max(sizes.max(), 3 * k) + k
+    most = 3 * k - 1 if records.people.shape[0] == 0 else max(greatest(sizes), 3 * k) + k
     values = records.firsts.shape[0]
     table = (values, sizes.shape[0]) if values * sizes.shape[0] <= MOST_COSTS else (0, 0)
     # One more, where a set label stands while it changes. A count below 0 is that of none: nothing is priced yet.
@@ -73,7 +73,7 @@ def seated(records: Records, prices: Prices, owners: Places, k: int) -> Classes:
     made = Classes(
         owners,
         np.zeros(size, np.int32),
-        np.zeros((sizes.shape[0], max(most, sizes.max())), np.int32),
+        np.zeros((sizes.shape[0], max(most, greatest(sizes))), np.int32),
         np.zeros_like(sizes),
         np.zeros_like(sizes),
         set_labels,
@@ -217,7 +217,8 @@ def _spare(
     terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.places, records.bits, cores.values
     for row in members:
         spared[row] = 0
-        words[row] = set_labels.values[number]
+        for word in range(words.shape[1]):
+            words[row, word] = set_labels.values[number, word]
     for column in range(terms.shape[0]):
         before, other = terms[column, SIDE] == SECOND, max(column - 1, 0)
         low, high, count = set_labels.low[number, column], set_labels.high[number, column], set_labels.counts[number, column]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, ascending_order, column_price, whole
 
 MODULES = (

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 
 kernel = compiler("local_suppression.greedy")
 

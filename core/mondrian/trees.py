@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
 from core.mondrian.rows import Numbers, PersonsByRow, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.persons.digests import Digests, mix
 from core.persons.pairs import Pairs
 

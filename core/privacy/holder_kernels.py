@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.privacy.holders import ClosenessHolders, DistinctHolders, EntropyHolders, Holders, RecursiveHolders
 from core.privacy.models import SLACK
 

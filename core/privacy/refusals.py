@@ -22,7 +22,7 @@ from math import ceil, exp
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.privacy.holder_kernels import fewest_too_many
 from core.privacy.kernels import Demands, keeps
 from core.privacy.models import SLACK

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.compiled import compiler
+from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler("relational.alignment")

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.columns.first_use import notified_once_compiling
+from core.compiling.first_use import notified_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted

@@ -70,6 +70,14 @@ class WorkError(StorageError):
         )
 
     @classmethod
+    def kept_by_rules_of_the_bucket(cls) -> WorkError:
+        """What is old in a bucket goes by the bucket's own rules."""
+        return cls(
+            "'skald clean --keep-last' and '--keep-days' take work folders, and this job works in a bucket. Set a lifecycle rule of the "
+            "bucket for what is old, or run 'skald clean' without them, which removes all."
+        )
+
+    @classmethod
     def taken_over(cls, address: str) -> WorkError:
         """Another run holds the lease by now."""
         return cls(

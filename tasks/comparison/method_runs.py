@@ -20,7 +20,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from core.columns.compiled import kept_kernels
+from core.compiling.compiled import kept_kernels
 from core.losses.losses import c_avg
 from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS

@@ -166,19 +166,29 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def forget_older(store: Store) -> set[tuple[str, str]]:
-    """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need."""
+def forget_older(store: Store, most: int = MOST_KEPT) -> set[tuple[str, str]]:
+    """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need.
+
+    Args:
+        store: Of the run folder.
+        most: How many releases are remembered.
+    """
     records = _newest_first(store)
-    for record in records[MOST_KEPT:]:
+    for record in records[most:]:
         record.unlink(missing_ok=True)
-    entries = [entry for record in records[:MOST_KEPT] if (entry := read_entry(record.stem, store))]
+    entries = [entry for record in records[:most] if (entry := read_entry(record.stem, store))]
     return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
 
 
-def oldest_kept(store: Store) -> int | None:
-    """Returns when the oldest release that this run folder remembers was made, in ns; None where it has not forgotten any yet."""
+def oldest_kept(store: Store, most: int = MOST_KEPT) -> int | None:
+    """Returns when the oldest of the newest releases was made, in ns; None where the run folder remembers fewer than ``most``."""
     records = _newest_first(store)
-    return records[MOST_KEPT - 1].stat().st_mtime_ns if len(records) >= MOST_KEPT else None
+    return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
+
+
+def made_since(store: Store, moment: int) -> int:
+    """Returns how many remembered releases were made since a moment, in ns."""
+    return sum(record.stat().st_mtime_ns >= moment for record in _newest_first(store))
 
 
 def _newest_first(store: Store) -> list[Path]:

@@ -102,6 +102,7 @@ class Run:
         self.store.remove(*AFTER_PUBLICATION)
         if kept is not None:
             self.store.prune(OF_ALL_CHUNKS, kept)
+            self.store.mark_used()
             if since is not None:
                 self.store.prune_unused(since, kept)
             for record in (self.job.work_path / "results").glob("*"):
@@ -195,11 +196,23 @@ def remove_artifacts(job: Job) -> Removed:
 
         check_apart(job)
         return clear_bucket(job.work_address)
+    with idle_folder(job) as work:
+        return remove_ours(work) if work else Removed(0, 0, 0)
+
+
+@contextmanager
+def idle_folder(job: Job) -> Iterator[Path | None]:
+    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty.
+
+    Raises:
+        StorageError: a run is at work in it, or it is not ours.
+    """
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
     check_apart(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):
-        return Removed(0, 0, 0)
+        yield None
+        return
     with _locked(work):
-        return remove_ours(work)
+        yield work

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
-from core.columns.compiled import kept_home
+from core.compiling.compiled import kept_home
 from schemas.errors.base import StorageError
 from tasks.store.files import write_whole
 

@@ -204,6 +204,12 @@ class Store:
                     continue
                 self._remove_kept(record)
 
+    def mark_used(self) -> None:
+        """Notes the time at the records of all artefacts that this store had a use for."""
+        for step, key in self.used:
+            with suppress(FileNotFoundError):
+                os.utime(self._record(step, key))
+
     def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
         """Removes the artefacts that no run had a use for since a moment, but for the given ones.
 
@@ -211,9 +217,6 @@ class Store:
             since: In nanoseconds since the epoch.
             kept: Step and key of those that stay.
         """
-        for step, key in self.used:
-            with suppress(FileNotFoundError):
-                os.utime(self._record(step, key))
         for folder in self.folder.iterdir():
             if folder.is_dir() and folder.name != RELEASES:
                 for record in folder.glob("*.record"):

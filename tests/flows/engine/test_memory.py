@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.columns.compiled import kept_kernels
+from core.compiling.compiled import kept_kernels
 from flows.demo import make_patients
 from tests.jobs import people_job
 from tests.patience import SECONDS

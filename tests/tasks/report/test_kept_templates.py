@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from core.columns import compiled
+from core.compiling import compiled
 from tasks.report import kept_templates as kept
 from tasks.report import page as pages
 

@@ -237,6 +237,7 @@ def test_what_no_run_had_a_use_for_since_a_moment_goes_but_for_what_is_kept(tmp_
         os.utime(record, ns=(1_000, 1_000))
     later = Store.at(tmp_path)
     new, used = made(later, "new"), made(later, "used")
+    later.mark_used()
     later.prune_unused(2_000, {("step", keys["kept"])})
     again = Store.at(tmp_path)
     assert not again.path(old["old"]).exists()

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit
 from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-from core.columns.first_use import report_compiling
+from core.compiling.dispatchers import Kernel
+from core.compiling.first_use import report_compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent
@@ -56,21 +56,26 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
     home = kept_home()
     if home is None:
-        return cast("Callable[[Function], Function]", njit(nogil=True))
+        return _kernel
     folder = home / hashlib.sha256(sources).hexdigest()[:16]
 
     def compiled(function: Function) -> Function:
         # numba reads the setting when it decorates; put back at once, so that kernels of other packages lie where they always do.
         elsewhere, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
         try:
-            # Chunks are worked on by threads: with the GIL held they would wait for each other.
-            made: Any = njit(nogil=True)(function)
-            made._cache = KEPT(function)
+            made: Any = _kernel(function)
+            if made is not function:
+                made._cache = KEPT(function)
         finally:
             SETTINGS.CACHE_DIR = elsewhere
         return cast("Function", made)
 
     return compiled
+
+
+def _kernel(function: Function) -> Function:
+    """Returns a function that numba compiles when it is called, unless numba was told to compile nothing."""
+    return function if SETTINGS.DISABLE_JIT else cast("Function", Kernel(function))
 
 
 def kept_home() -> Path | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.columns import compiled
+from core.compiling import compiled
 
 
 def doubled(number: int) -> int:

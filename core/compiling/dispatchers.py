@@ -1,0 +1,90 @@
+"""Compile a kernel that other kernels call into their machine code, and only there.
+
+numba makes machine code of every function it meets: with wrappers for Python, optimised and linked with all that it calls. A kernel that
+ten others call one inside the other is optimised ten times. Here a kernel is compiled in one of two ways:
+
+- Python calls it: its code and the code of all kernels below it are linked once, optimised once, and kept for the next process.
+- A kernel calls it: only its intermediate code is made, for the kernels above it to link.
+
+The machine code is the same as numba's: all that Python calls is optimised as a whole in both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import sigutils, typing
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+from core.compiling.libraries import CallerLibrary, PartLibrary, empty_library
+
+Types = tuple[Any, ...]
+
+
+class _CallerCompiler(Compiler):
+    """Compiles what Python calls."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Returns numba's result for the function, whose library holds the code of all kernels below it."""
+        library = empty_library(CallerLibrary, self.state.targetctx, func.__qualname__)
+        self.state.library = library
+        self.state.flags.no_cfunc_wrapper = True
+        made = super().compile_extra(func)
+        library.set_environments()
+        return made
+
+
+class _PartCompiler(Compiler):
+    """Compiles what kernels call."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Returns numba's result for the function, with nothing that Python could call."""
+        context = self.state.targetctx
+        library = empty_library(PartLibrary, context, func.__qualname__)
+        self.state.library = library
+        flags = self.state.flags
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+        made = super().compile_extra(func)
+        library.environment = context.get_env_name(made.fndesc), made.environment
+        # Callers find a function by its entry point, which can be anything; a part has none.
+        context.insert_user_function(made.fndesc, made.fndesc, [library])
+        return made._replace(entry_point=made.fndesc)
+
+
+class Kernel(CPUDispatcher):
+    """A function of numba's whose code is made once for Python, or as a part of the kernels that call it.
+
+    Args:
+        function: The Python function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        # Chunks are worked on by threads: with the GIL held they would wait for each other.
+        super().__init__(function, targetoptions={"nopython": True, "nogil": True}, pipeline_class=_CallerCompiler)
+        self._parts: dict[Types, Any] = {}
+
+    def get_call_template(self, args: Types, kws: dict[str, Any]) -> Any:
+        """Returns how a kernel calls this one with arguments of some types; numba asks for it while it compiles the caller."""
+        signature, folded = self._compiler.fold_argument_types(args, kws)
+        made = self._as_part(tuple(folded))
+        name = self.py_func.__name__
+        return typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[made.signature]), signature, folded, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """Returns by what callers find the code for a signature."""
+        args, _ = sigutils.normalize_signature(sig)
+        return self._as_part(tuple(args)).entry_point
+
+    def _as_part(self, args: Types) -> Any:
+        """Returns numba's result for arguments of some types: as Python calls it if there is one, else a part."""
+        if made := self.overloads.get(args) or self._parts.get(args):
+            return made
+        with self._compiling_counter:
+            self._compiler.pipeline_class = _PartCompiler
+            try:
+                self._parts[args] = self._compiler.compile(args, None)
+            finally:
+                self._compiler.pipeline_class = _CallerCompiler
+        return self._parts[args]
