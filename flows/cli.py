@@ -48,9 +48,9 @@ app = typer.Typer(
 )
 JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")]
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Prints the version and ends.")] = False,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
 ) -> None:
     """Verified k-anonymous releases from a job file."""
 
@@ -125,18 +125,18 @@ def run(
     job: JobFile,
     settings: Settings = None,
     as_json: AsJson = False,
-    direct: Annotated[bool, typer.Option("--direct", help="Runs the same steps in this process, without Prefect.")] = False,
+    direct: Annotated[bool, typer.Option("--direct", help="Run the same steps in this process, without Prefect.")] = False,
     runner: Annotated[RunnerName | None, typer.Option(help="Where chunks are worked on; threads if left out.", show_default=False)] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler that runs, as in tcp://host:8786.", show_default=False)
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="RELEASE", help="Applies the levels or cuts of an earlier release and verifies them.", show_default=False),
+        typer.Option(metavar="RELEASE", help="Apply the levels or cuts of an earlier release and verify them.", show_default=False),
     ] = None,
     scratch: Annotated[bool, typer.Option("--scratch", hidden=True)] = False,
 ) -> None:
-    """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
+    """Anonymise a source, verify the release and publish it. A run that was killed continues with the same command."""
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
 
@@ -192,9 +192,9 @@ def plan(
     job: JobFile,
     settings: Settings = None,
     as_json: AsJson = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Leaves out how unique records are, which takes a scan.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out how unique records are, which takes a scan.")] = False,
 ) -> None:
-    """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
+    """Show what a run would do. Sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
@@ -217,13 +217,13 @@ def clean(
     job: JobFile,
     settings: Settings = None,
     keep_last: Annotated[
-        int | None, typer.Option(min=1, help="Keeps what so many of the newest releases need, ten at most.", show_default=False)
+        int | None, typer.Option(min=1, help="Keep what so many of the newest releases need, ten at most.", show_default=False)
     ] = None,
     keep_days: Annotated[
-        float | None, typer.Option(min=0, help="Keeps what a run has used within so many days.", show_default=False)
+        float | None, typer.Option(min=0, help="Keep what a run has used within so many days.", show_default=False)
     ] = None,
 ) -> None:
-    """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
+    """Remove the artefacts of a job. They hold raw values. The secret of its ids goes too. Releases stay, and stay registered."""
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
     from tasks.engine.runs import remove_artifacts
@@ -262,7 +262,7 @@ def make_data(
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
 ) -> None:
-    """Makes example data: persons with visits and conditions (hospital), patients (medical), their visits, poker hands (poker)."""
+    """Make example data. Persons with visits and conditions (hospital), patients (medical), their visits, or poker hands (poker)."""
     from data.tables import maker
 
     try:

@@ -14,12 +14,12 @@ def attack(
     release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path, typer.Option("--job", help="The job that made it.", show_default=False)],
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in attacks.refuse=true.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in attacks.refuse=true.")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Attacks everybody, and not a sample.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Attack everybody, and not a sample.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Verifies a release and plays attacks against it: singling out, linkage, inference, membership, downcoding and joins.
+    """Verify a release and attack it. Singling out, linkage, inference, membership, downcoding and joins.
 
     Exits with 0 if nothing is to be refused, with 3 if an attack wins more than the job accepts and the job or the policy says to refuse
     that, and with 4 if the release does not verify. The figures follow from the source: do not hand them on with the release.

@@ -24,12 +24,12 @@ def compare_command(
         Path | None, typer.Option(metavar="FOLDER", help="Where the figures go; <target>-comparison if left out.", show_default=False)
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in suppression.limit=0; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in suppression.limit=0; may be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
-    direct: Annotated[bool, typer.Option("--direct", help="Runs the same steps in this process, without Prefect.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
+    direct: Annotated[bool, typer.Option("--direct", help="Run the same steps in this process, without Prefect.")] = False,
 ) -> None:
-    """Compares methods on the job's own data by loss, risk and cost. Publishes nothing."""
+    """Compare methods on the job's own data. By loss, risk and cost. Publishes nothing."""
     asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
     from flows.terminal.runs import progress_bars
 

@@ -19,13 +19,13 @@ def deploy(
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="In which zone --cron is meant, as in Europe/Berlin.")] = "UTC",
     pool: Annotated[str, typer.Option(metavar="NAME", help="The work pool; one of processes is made if there is none.")] = "skald",
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Changes the deployment though another host made it: both see the same job file.")
+        bool, typer.Option("--take-over", help="Change the deployment though another host made it: both see the same job file.")
     ] = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting in every run; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting in every run; may be repeated.")
     ] = None,
 ) -> None:
-    """Makes or changes the job's deployment on the Prefect server that PREFECT_API_URL names: its runs wait for one another."""
+    """Deploy a job on a Prefect server. PREFECT_API_URL names the server. Runs of the job wait for one another."""
     from flows.server.local_api import api, prepare
     from schemas.errors.storage import DeploymentError
     from schemas.job.job import load_job

@@ -11,11 +11,11 @@ from flows.terminal.screen import NameTable, Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
-hierarchy = typer.Typer(no_args_is_help=True, help="Drafts, completes and shows hierarchies. Values go into private files.")
+hierarchy = typer.Typer(no_args_is_help=True, help="Draft, complete and show hierarchies. Values go into private files.")
 ColumnName = Annotated[str, typer.Option("--column", metavar="NAME", help="The column.", show_default=False)]
 JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in source.path=other.csv; may be repeated.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in source.path=other.csv; may be repeated.")
 ]
 
 
@@ -25,7 +25,7 @@ def draft_hierarchy_file(
     column: ColumnName,
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write; one that exists is not touched.", show_default=False)],
 ) -> None:
-    """Writes a first hierarchy of a column from its values, to be edited: dates, ranges, codes, shared words, else what is rare."""
+    """Write a first hierarchy of a column from its values. Edit it. It groups dates, ranges, codes, shared words, else what is rare."""
     from schemas.errors.base import counted
     from tasks.planning.listed_hierarchies import draft_file
     from tasks.planning.open_sources import Given

@@ -50,7 +50,7 @@ def init(
     as_json: Annotated[bool, typer.Option("--json", help="Print roles and questions as JSON, and nothing else.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Answer every question with its safest answer, and say which.")] = False,
 ) -> None:
-    """Drafts a commented job file that runs as it is, to be edited. It holds no values; hierarchies are in files for you alone.
+    """Draft a commented job file that runs as it is. Edit it. It holds no values; hierarchies are in files for you alone.
 
     Several folders are several tables of one person: unit, keys and references are proposed from names and values.
     """

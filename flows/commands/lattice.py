@@ -26,14 +26,14 @@ def lattice(
         ),
     ] = None,
     front: Annotated[
-        bool, typer.Option("--front", help="Writes a page of nodes to choose from, loss against suppression against risk; searches them.")
+        bool, typer.Option("--front", help="Write a page of nodes to choose from, loss against suppression against risk; searches them.")
     ] = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON instead, and writes a picture only with --to.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead, and write a picture only with --to.")] = False,
 ) -> None:
-    """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
+    """Draw the lattice of a job. Which nodes pass, fail or were cut by the bound, and the chosen one. Publishes nothing."""
     from core.lattice.picture import lattice_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job

@@ -18,14 +18,14 @@ def report(
         Path | None, typer.Option("--job", help="The job that made it; only where an earlier version did.", show_default=False)
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in privacy.k=10.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in privacy.k=10.")
     ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the report goes; back into the release if left out.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints report.json, and writes files only with --to.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print report.json, and write files only with --to.")] = False,
 ) -> None:
-    """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
+    """Make the report of a release again. From its manifest and files alone; exits with 4 if they do not agree."""
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables

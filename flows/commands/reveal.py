@@ -15,7 +15,7 @@ from flows.terminal.screen import Screen
 def reveal(
     job: Annotated[Path, typer.Argument(help="The job that the release was made by.", show_default=False)],
     column: Annotated[str, typer.Argument(help="A column of pseudonyms.", show_default=False)],
-    to: Annotated[Path, typer.Option(metavar="FILE", help="Gets pseudonyms and originals as CSV, for you alone.", show_default=False)],
+    to: Annotated[Path, typer.Option(metavar="FILE", help="Write pseudonyms and originals as CSV, for you alone.", show_default=False)],
     given: Annotated[
         Path | None,
         typer.Option(
@@ -26,10 +26,10 @@ def reveal(
         ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
     ] = None,
 ) -> None:
-    """Undoes pseudonyms with the job's key or vault. Originals go to a file and nowhere else."""
+    """Undo pseudonyms with the job's key or vault. Originals go to a file and nowhere else."""
     from schemas.errors.base import counted
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job

@@ -13,7 +13,7 @@ import typer
 def schema(
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
 ) -> None:
-    """Prints the JSON Schema of job files, by which editors complete and check them."""
+    """Print the JSON Schema of job files. Editors complete and check job files by it."""
     from schemas.relational.tables_job import jobs_json_schema
     from tasks.store.files import write_whole
 

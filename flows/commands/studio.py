@@ -15,9 +15,9 @@ def studio(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Where it listens; any that is free if left out.", show_default=False)
     ] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Opens no browser; only prints the address.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the address.")] = False,
 ) -> None:
-    """Opens a page on this machine alone to decide on: columns, hierarchies, choices, run and comparison. Ends with the terminal."""
+    """Open a page on this machine to decide on a job. Columns, hierarchies, choices, run and comparison. Ends with the terminal."""
     from flows.studio.serving import serve
 
     serve(tuple(source or ()), port, browser=not no_browser)

@@ -26,11 +26,11 @@ def utility(
         str | None, typer.Option(metavar="COLUMN", help="A column that a classifier tells from the QIDs.", show_default=False)
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Measures what a release is worth: groups, marginals, counts and a classifier, against the source. Publishes nothing."""
+    """Measure what a release is worth. Groups, marginals, counts and a classifier, against the source. Publishes nothing."""
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.utility.utility import measure

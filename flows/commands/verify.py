@@ -17,14 +17,14 @@ def verify(
     release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path | None, typer.Option("--job", help="The job whose promise is checked.", show_default=False)] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in privacy.k=10.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in privacy.k=10.")
     ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", metavar="PUBLIC.pem", help="The public key that must have signed it.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Recounts the files of a release and looks at every byte of it.
+    """Verify a release: recount its files and check every byte.
 
     Exits with 0 if all that was promised holds, with 4 if anything is not as it was published, and with 5 if nothing speaks against it, but
     k, l or t could not be counted as it was promised; what was not is said first.
