@@ -35,11 +35,10 @@ from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.domain_counts import DomainCounter
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import merge_thin, multidimensional, quantiles
+from core.mondrian.fragments import merge_thin, multidimensional, quantiles, sampled
 from core.mondrian.partition import SCORES, Rules
 from core.mondrian.ranks import Axis
 from core.mondrian.recoding import Cutting, publish, total_losses
-from core.mondrian.sampling import sampled
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from data.tables import JOBS, maker

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.pictures.rayden import picture, seconds, share
-from core.charts.scales import short
+from core.charts.chart import short
 from core.clustering.canon import canon
 from core.clustering.gower import gower_points
 from core.clustering.mondrian_cof import MondrianCut
@@ -31,7 +31,6 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
-from core.evaluation.gcp_of_values import held_gcp
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.domain_counts import DomainCounter
@@ -41,6 +40,7 @@ from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
 from core.order.records import canonical
 from core.privacy.promise import Promise
+from core.recoding.gcp_of_values import gcp_of_class_values
 from core.recoding.labels import Style
 from schemas.job.columns import QuasiIdentifier
 
@@ -168,7 +168,7 @@ def full_domain(table: Table, k: int) -> Row:
         for hierarchy, domain, level, codes in zip(table.hierarchies, table.domains, found.node, chosen.groups, strict=True)
     ]
     gcp, spent = float(np.mean(penalties)), time.process_time() - started
-    held = held_gcp(root, chosen, ~kept, table.domains, table.hierarchies)
+    held = gcp_of_class_values(root, chosen, ~kept, table.domains, table.hierarchies)
     return dm(counts, lost, len(table.codes)), c_avg(len(table.codes) - lost, len(counts), k), gcp, held, lost, spent
 
 

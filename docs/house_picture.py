@@ -10,8 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from core.charts.colours import paint
-from core.charts.picture import Picture, text
+from core.charts.picture import Picture, paint, text
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "house.svg"
@@ -55,7 +54,6 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         {
             "columns": (0, 1),
             "order": (1, 0),
-            "exposure": (0, 3),
             "hierarchies": (1, 4),
             "recount": (7, 0),
             "histograms": (2, 1),
@@ -82,7 +80,6 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
     "schemas": (
         "The job, the manifest and every table that crosses a step; all error messages",
         {
-            "texts": (0, 0),
             "errors": (1, 0),
             "reading": (2, 0),
             "hierarchies": (3, 0),

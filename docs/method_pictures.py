@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.charts.colours import SLOTS, paint
-from core.charts.picture import Picture, beside, text
+from core.charts.picture import SLOTS, Picture, beside, paint, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members

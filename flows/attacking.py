@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from flows.verification import verified_release
 from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
 from schemas.attacks.settings import AttackSettings
-from schemas.errors.overlaps import AttackError
+from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob

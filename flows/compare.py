@@ -16,7 +16,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
 
 

@@ -21,7 +21,7 @@ from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.records.outcomes import LocalOutcome
 from tasks.source.chunks import Source
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 

@@ -27,7 +27,7 @@ from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.records.recodings import recode_all_records
 from tasks.records.rewriting import rewrite_records
 from tasks.source.chunks import Source
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 

@@ -20,7 +20,7 @@ from tasks.lattice.lattice_maps import read_map
 from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome, search_lattice
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.writing.cells import rewrite_cells
 
 

@@ -29,7 +29,7 @@ from core.kmember.partition import Effort, Members
 from core.kmember.set_labels import Records, begin, block_of, kernel, price_with, room_of
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import publish, total_losses
-from core.recoding.members import members
+from core.recoding.classes import members
 from core.recoding.price_kernels import EACH, SIZE, UNIT, WEIGHT, Prices
 from core.recoding.prices import Labels, label_prices
 from tests.oracles import clustering as oracle

@@ -9,7 +9,7 @@ from math import log2
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import Table, adult
-from core.charts.scales import short
+from core.charts.chart import short
 from core.clustering.recoding import Publication, recode_records
 from core.clustering.semantic import Clustering, Start
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import METHODS, Table, adult, rayden_step
-from core.charts.scales import short
+from core.charts.chart import short
 from core.clustering.gower import gower_points
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
 from core.clustering.vptree import Tree

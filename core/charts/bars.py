@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, legend
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
-from core.charts.scales import linear, logarithmic
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, legend, linear, logarithmic
+from core.charts.picture import Picture, paint, text, width_of
 
 BAR, BETWEEN_BARS, BETWEEN_ROWS = 14, 2, 11
 LONGEST = 24

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
-from core.charts.scales import Scale, scale_of
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, Scale, mark, scale_of
+from core.charts.picture import Picture, paint, text, width_of
 
 RIGHT, LABEL_GAP = 112, 14
 DASHED = " stroke-dasharray='5 4'"

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
-from core.charts.colours import paint
-from core.charts.picture import Picture, text
-from core.charts.scales import Scale, scale_of, short
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, Scale, mark, scale_of, short
+from core.charts.picture import Picture, paint, text
 
 RIGHT = 24
 

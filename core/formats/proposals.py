@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal, TypeAlias
 
-from core.formats.concept_names import Named, concept_of
-from core.formats.concepts import Role
+from core.formats.concept_names import Named, Role, concept_of
 from core.formats.names import NUMBERED, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]

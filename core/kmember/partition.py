@@ -18,8 +18,8 @@ from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
-from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
+from core.mondrian.recoding import told_of
 from core.mondrian.rows import Told
 from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise

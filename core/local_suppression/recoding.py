@@ -4,7 +4,7 @@ Readers know neither node nor stars: they see combinations of labels. Two parts 
 several levels of a hierarchy, and a starred value looks like the last level), and then it is one class. That is safe because both are: a
 union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too; entropy is concave and the earth
 mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone. Where
-persons count it is not always so, and ``core.local_suppression.unions`` sees to it.
+persons count it is not always so, and ``core.local_suppression.local_transformation`` sees to it.
 """
 
 from __future__ import annotations

@@ -16,13 +16,11 @@ from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
-from core.mondrian.fragments import Tree
-from core.mondrian.partition import MODES, SCORES, Partition, Rules, prices_for, room_for
-from core.mondrian.people import persons_by_row
+from core.mondrian.fragments import Tree, cut_tree
+from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
 from core.mondrian.ranks import Axis, axes_scale, narrowed
 from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
 from core.mondrian.rows import Rows
-from core.mondrian.trees import cut_tree
 from core.recoding.labels import STAR
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
 from core.units.sensitive_axes import without_sensitive

@@ -110,7 +110,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, price
 def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: Scale) -> float:
     """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
 
-    Beside a null the label of numbers stands for one value more (`core.recoding.nulls.price_beside_null`).
+    Beside a null the label of numbers stands for one value more (`core.recoding.labels.price_beside_null`).
 
     Args:
         qid: The QID.

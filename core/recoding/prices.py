@@ -17,7 +17,7 @@ from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
-from core.recoding.nulls import can_name_nulls
+from core.recoding.labels import can_name_nulls
 from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from schemas.job.mondrian import Generalisation
 

@@ -21,10 +21,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import KEPT_ENDS
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_scales import KEPT_ENDS, written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
-from schemas.release.labels import NULL_MEMBER
+from schemas.release.claimed_levels import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""

@@ -24,8 +24,7 @@ from tasks.planning.pareto_page import Front
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, is_simple
 from tasks.studio.choices import best_node, method_points, sample_classes
-from tasks.studio.column_table import column_rows, risk_before, role_counts
-from tasks.studio.hierarchies import shown_hierarchy
+from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.preview import preview_of
 from tasks.studio.releases import compare_releases, known_releases, report_of_release

@@ -12,13 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.attacks.attacked_people import NOBODY, AttackedPeople, fitting_classes
-from core.attacks.attacked_release import ELSEWHERE, NO_VALUE, AttackedRelease, Codes, joint_codes
-from core.attacks.label_fits import label_fits
+from core.attacks.attacked_tables import (
+    ELSEWHERE,
+    NO_VALUE,
+    NOBODY,
+    AttackedPeople,
+    AttackedRelease,
+    Codes,
+    fitting_classes,
+    joint_codes,
+    label_fits,
+)
 from core.recount.labels.label_readers import Axis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from tasks.attacks.released_rows import CodedRelease, compared_columns, value_codes
 from tasks.recount.original import Original, as_given
 from tasks.recount.published_labels import label_texts, way_of

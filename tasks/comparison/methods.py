@@ -10,8 +10,8 @@ from core.evaluation.advice import RULES, advise, summary
 from core.privacy.risk import THRESHOLD
 from schemas.job.job import Job
 from schemas.reading.model import plain
+from schemas.release.figures import RepeatedColumn
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from schemas.release.repeats import RepeatedColumn
 from tasks.comparison.figure_files import write_figure
 from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions

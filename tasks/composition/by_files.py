@@ -26,8 +26,8 @@ from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
 from tasks.source.chunks import Chunk, Source
-from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_domains
 
 BYTES_PER_CELL = 64
 Parts: TypeAlias = list[tuple[Chunk, Artifact]]

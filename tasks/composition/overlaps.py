@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents

@@ -28,7 +28,7 @@ from tasks.engine.runs import Run
 from tasks.source.chunks import Source
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest, write_whole
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"

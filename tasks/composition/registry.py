@@ -23,14 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from core.composition.contents import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
-from schemas.errors.secret import SecretError
+from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Source
 from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_whole
-from tasks.store.sealed import seal, unsealed
-from tasks.store.secret import Secret, made_secret
+from tasks.store.secret import Secret, made_secret, seal, unsealed
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"

@@ -18,7 +18,7 @@ from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import PieceKey, Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import StepCode, fingerprint_of
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.members import Part
 from tasks.writing.people import KeptPeople

@@ -18,10 +18,9 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.store.domain_tables import load_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.store.tables import write_of_chunk
+from tasks.store.tables import load_domains, write_of_chunk
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""

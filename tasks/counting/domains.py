@@ -24,10 +24,9 @@ from tasks.counting.bundles import BUNDLES, Merge
 from tasks.engine.runs import Run
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.store.domain_tables import write_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk
+from tasks.store.tables import read_table, write_domains, write_of_chunk
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""

@@ -23,9 +23,9 @@ from tasks.source.bounds.person_records import somebody_sql
 from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
-from tasks.store.domain_tables import load_counted, write_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_counted, write_domains
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:

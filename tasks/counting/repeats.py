@@ -18,7 +18,7 @@ from core.persons.digests import digests_of
 from core.persons.repeats import NOTHING, Repeats, repeats_together
 from schemas.job.columns import names
 from schemas.job.job import Job
-from schemas.release.repeats import RepeatedColumn
+from schemas.release.figures import RepeatedColumn
 from tasks.counting.bundles import BUNDLES, bundled
 from tasks.engine.runs import Run
 from tasks.engine.steps import each

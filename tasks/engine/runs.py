@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors.policy import PolicyError
+from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
+from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
-from schemas.release.passthrough import PassedColumn
 from schemas.release.unreported import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back

@@ -31,9 +31,8 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import is_taken
 from tasks.counting.person_cells import pairs_by_share
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.replay import fails_here
 
 Counts = NDArray[np.int64]

@@ -30,10 +30,9 @@ from tasks.counting.coding import Coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
+from tasks.engine.calls import still_wanted
 from tasks.engine.peak_memory import give_back
-from tasks.engine.withdrawal import still_wanted
-from tasks.lattice.levels import searched
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 
 MOST_QIDS = 32
 """Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""

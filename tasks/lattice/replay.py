@@ -15,9 +15,8 @@ from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
 from tasks.store.secret import known_secrets

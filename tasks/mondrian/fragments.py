@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
-from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian.fragments import Group, Tree, multidimensional, quantiles, sampled
 from core.mondrian.ranks import ranks_of_columns
-from core.mondrian.sampling import sampled
 from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job

@@ -19,9 +19,8 @@ from tasks.engine.steps import each, each_alone, one, run_step, takes_wholes, wo
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
-from tasks.mondrian.kept_fragments import read_losses
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
-from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
+from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.bounds.published_columns import shared_columns
 from tasks.source.chunks import Source

@@ -18,7 +18,7 @@ from core.passthrough.samples import MOST_LOOKED_AT, summed_up, told_apart
 from core.passthrough.value_patterns import reasons
 from core.persons.digests import Digests
 from schemas.job.job import Job
-from schemas.release.passthrough import PassedColumn
+from schemas.release.figures import PassedColumn
 from tasks.passthrough.chunks import BYTES, SCHEMA
 from tasks.store.database import ENOUGH, database
 from tasks.store.step import FileStep

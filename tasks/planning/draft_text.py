@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.formats.concepts import Role
+from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted
 from tasks.planning.exposure import Exposed

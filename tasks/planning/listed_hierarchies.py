@@ -28,10 +28,10 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.column_values import column_values
 from tasks.planning.open_sources import Given, front_of
 from tasks.pseudonyms.pseudonyms import with_keys
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
-from tasks.store.domain_tables import load_domains
 from tasks.store.files import write_whole
+from tasks.store.tables import load_domains
 
 DELIMITER = ";"
 

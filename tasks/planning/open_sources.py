@@ -23,7 +23,7 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_form
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import asked_once
 from tasks.source.locations import located
-from tasks.source.objects.copies import forget_copies, on_this_machine
+from tasks.source.objects.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from core.charts.chart import Look
-from core.charts.colours import DARK_STYLE
+from core.charts.picture import DARK_STYLE
 from core.charts.scatter import Point, scatter
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import LARGEST, Lattice
@@ -25,12 +25,11 @@ from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, memory_for_cells
-from tasks.lattice.promises import promise_of
+from tasks.lattice.promises import promise_of, searched
 from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
 from tasks.report.page import page, percent
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 
 TEMPLATE = "front.html"

@@ -16,9 +16,8 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.publish import way_words
+from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_words
-from schemas.release.passthrough import PassedColumn
-from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
@@ -26,8 +25,7 @@ from tasks.counting.repeats import find_repeats
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.uniqueness import CountedPersons, Exposed
 from tasks.engine.runs import Run, policy_in_force
-from tasks.lattice.levels import searched
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, look_through
 from tasks.planning.forecast import Forecast
@@ -37,12 +35,11 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
+from tasks.report.terms import hierarchy_words
 from tasks.report.units import UnitWording
-from tasks.report.wording import hierarchy_words
 from tasks.source.chunks import Chunk, Source
-from tasks.source.extracts import forget_extract
+from tasks.source.extracts import forget_extract, open_run
 from tasks.source.locations import find_names
-from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import fingerprint
-from core.pseudonyms.means import Means
+from core.pseudonyms.keyed_hash import Means, fingerprint
 from core.pseudonyms.treatments import texts
 from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError

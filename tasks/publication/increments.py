@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.job.job import Job
-from schemas.release.counts import tellable
+from schemas.release.figures import tellable
 from schemas.release.increments import Increment, SourceDigest
 from tasks.composition.release_history import Entry, last_entry
 from tasks.counting.chunk_histograms import HISTOGRAMS

@@ -17,22 +17,26 @@ from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from core.recount.people import share_at_most
 from schemas.job.job import Job
-from schemas.release.counts import tellable
-from schemas.release.endpoints import endpoints_of
+from schemas.release.claimed_levels import endpoints_of
+from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
-from schemas.release.population import PopulationRisk
-from schemas.release.remainder import Remainder
 from schemas.release.terms import NOT_FOR_NODES
-from schemas.release.together import Kind, Together
 from schemas.release.unreported import Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
-from tasks.publication.optimality import optimality, reported_optimality, taken
-from tasks.publication.reported_figures import reported_loss, reported_ncp, reported_passthrough, reported_search
+from tasks.publication.reported_figures import (
+    optimality,
+    reported_loss,
+    reported_ncp,
+    reported_optimality,
+    reported_passthrough,
+    reported_search,
+    taken,
+)
 from tasks.publication.staging import release_id
 from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job

@@ -17,8 +17,7 @@ from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
 from tasks.publication.recount_calls import Kept, Written, written_at_hand
-from tasks.release.file_errors import file_error
-from tasks.release.files import relation_of
+from tasks.release.files import file_error, relation_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store

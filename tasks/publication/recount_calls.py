@@ -22,8 +22,7 @@ from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
 from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
 from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
-from tasks.release.file_errors import file_error
-from tasks.release.files import Csv
+from tasks.release.files import Csv, file_error
 from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal

@@ -8,12 +8,10 @@ from core.recount.classes import Recount
 from core.recount.linked import exposing
 from schemas.attacks.figures import AttackBasis, attacked_words
 from schemas.attacks.settings import AttackSettings
-from schemas.errors.linked import LinkedError
-from schemas.errors.overlaps import AttackError
-from schemas.errors.passthrough import UntreatedError
+from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy
-from schemas.release.counts import reported_in_words
+from schemas.release.figures import reported_in_words
 from schemas.release.manifest import Manifest
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here

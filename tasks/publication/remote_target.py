@@ -25,10 +25,9 @@ from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.publication.objects import create_object, fetch_object, put_object, replace_object, unpublished
+from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import published
-from tasks.release.manifest import MOST_BYTES, manifest_of
-from tasks.release.names import check_names
+from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.object_stores import file_system, object_within, told

@@ -24,7 +24,7 @@ from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
 from tasks.release.manifest import MOST_BYTES, is_readable, manifest_content, read_manifest
-from tasks.release.signing import is_signing
+from tasks.release.signatures import is_signing
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
@@ -32,7 +32,7 @@ from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
 from tasks.store.staging import CURRENT, clear_staging, staging_prefix
-from tasks.verification.stated import stated_faults
+from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:
     from tasks.release.signatures import Signer

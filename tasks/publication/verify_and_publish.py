@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import Coder
+from core.mondrian.axes import Order, axis_of
+from core.mondrian.ranks import CutAxes
 from core.order.records import canonical, marks
 from core.persons.digests import Digests
 from core.units.rows import EVERY_RECORD, unit_of_records
@@ -184,3 +186,19 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     if whose:
         check_enough(job, whose[0], "person")
     return records
+
+
+def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
+    """Returns how each QID is cut.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        order: Of siblings, where it is free.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    qids = job.columns.quasi_identifiers
+    of_qids = zip(qids, coding.domains, coding.hierarchies, strict=True)
+    return coding.once(("axes", order), lambda: CutAxes.of(axis_of(*of, job.folder, order) for of in of_qids))

@@ -26,7 +26,7 @@ from schemas.job.mondrian import Generalisation, Generalising
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
 from tasks.counting.coding import Coding
 from tasks.counting.endpoints import ends_of
-from tasks.records.axes import axes_of
+from tasks.records.coding import axes_of
 
 Codes = NDArray[np.unsignedinteger]
 FAR_LARGER = 4

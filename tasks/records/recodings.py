@@ -14,9 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import merge_small_classes
+from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.order.records import combinations
 from core.recoding.labels import Style

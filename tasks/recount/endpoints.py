@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
-from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import texts_with_nulls
+from core.recount.labels.value_scales import texts_with_nulls, value_scale
 from core.recount.people import somebody_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.rows import Rows

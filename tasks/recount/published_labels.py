@@ -17,13 +17,12 @@ from core.recount.labels.claimed_labels import claimed_spans, level_claimed, val
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_texts import texts_with_nulls
+from core.recount.labels.value_scales import texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
 from tasks.recount.original import as_given, fetched
 from tasks.recount.release_and_source import ReleaseAndSource

@@ -29,8 +29,7 @@ from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
 from tasks.recount.together import count_together_of_people
 from tasks.recount.verdict import AdditionalCounts, verdict_of
-from tasks.release.file_errors import file_error
-from tasks.release.files import TEXT, Csv, data_files, is_listed, layout_of, relation_of
+from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from core.recount.holders import classes_held_sql
 from core.recount.shares import Classes, Spread
+from core.recount.spreads import classes_held_sql
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
 from tasks.recount.closeness import make_whole, whole_groups

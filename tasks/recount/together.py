@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from core.recount.together import TogetherCount, combined_groups, contents_sql, together_of_people_sql, together_sql
 from schemas.job.job import Job
+from schemas.release.figures import KINDS, Kind
 from schemas.release.manifest import published_qids
-from schemas.release.together import KINDS, Kind
 from tasks.recount.people import COMBINATIONS, PeopleFiles, read_people
 from tasks.recount.rows import Rows
 from tasks.store.database import quote

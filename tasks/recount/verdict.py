@@ -16,10 +16,9 @@ from core.recount.together import TogetherCount
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
-from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
 from tasks.recount.labels.losses import column_losses, passed_columns
 from tasks.recount.original import Original

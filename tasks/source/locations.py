@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.base import SourceError, counted
+from schemas.errors.shown import shown_path
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.texts.shown import told_path
 from tasks.engine.progress import notify
-from tasks.source.listing.hidden import is_hidden
-from tasks.source.listing.table_formats import table_format_here
+from tasks.source.listing import each_once, is_hidden, table_format_here
 from tasks.source.object_store import Stat, matching
-from tasks.source.same_files import each_once
 from tasks.source.stable_files import digest_while_stable, file_stat
 from tasks.store.files import real_path, write_whole
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import is_of_work
 
@@ -96,7 +94,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
                 found.setdefault(name, set()).add(written)
     if aside := aside - found.keys():
         skipped = f"{counted(len(aside), 'file')} of the source {'is' if len(aside) == 1 else 'are'} not read"
-        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{told_path(min(aside))}'.")
+        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{shown_path(min(aside))}'.")
     if unexpected := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(unexpected)
     if own := _own(job, found):

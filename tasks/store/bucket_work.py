@@ -31,7 +31,7 @@ from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
-from tasks.store.sealed import seal, unsealed_text
+from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 from tasks.store.work_folder import MARK, WORDS, Removed

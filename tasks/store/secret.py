@@ -7,16 +7,18 @@ release or Prefect's server is told is keyed: it is the same for the same conten
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from schemas.errors.secret import SecretError
+from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from schemas.pseudonyms.strength import is_strong
+from schemas.pseudonyms.secret_places import is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import flush, write_whole
 
@@ -112,3 +114,29 @@ def _read(path: Path) -> Secret:
     if len(text) != DIGITS or not is_strong(text):
         raise SecretError.damaged(str(path))
     return Secret(text)
+
+
+def seal(content: Any) -> str:
+    """Returns anything that JSON can say as JSON with its digest."""
+    return json.dumps([content, _digest(content)])
+
+
+def unsealed(path: Path) -> Any:
+    """Returns what was sealed in a file; None if it is gone, cut off or not what was sealed."""
+    try:
+        return unsealed_text(content_of(path, links=False))
+    except OSError:
+        return None
+
+
+def unsealed_text(text: bytes) -> Any:
+    """Returns what was sealed as a text; None if it is cut off or not what was sealed."""
+    try:
+        content, digest = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return content if digest == _digest(content) else None
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

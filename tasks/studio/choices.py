@@ -31,8 +31,7 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.mondrian import MondrianMethod
 from schemas.job.record_methods import KMemberMethod
 from tasks.counting.coding import CellCoder, Coding
-from tasks.lattice.levels import named_node, searched
-from tasks.lattice.promises import promise_of
+from tasks.lattice.promises import named_node, promise_of, searched
 from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import Front, shown_front
 from tasks.records.coding import Records

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.columns.normalising import normalised
-from core.exposure.singled_out import Digests, code_digests
+from core.evaluation.singled_out import Digests, code_digests
 from core.formats.proposals import Profile
 from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS

@@ -13,9 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.clustering.canon import canon
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import merge_small_classes
+from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import Level, Levels
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_scales import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 
 MOST_WHOLE = 1 << 62

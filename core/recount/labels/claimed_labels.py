@@ -14,10 +14,8 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import Level
-from core.recount.labels.label_spans import Spans
-from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import texts_with_nulls, written
-from core.recount.labels.whole_ranges import read_whole
+from core.recount.labels.label_spans import Spans, read_whole
+from core.recount.labels.value_scales import texts_with_nulls, value_scale, written
 
 Places = NDArray[np.int64]
 NOWHERE = -1

@@ -6,6 +6,7 @@ whatever writes a release: numbers are fractions or whole numbers, text is slice
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,13 +16,42 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.labels.listed_groups import rows_of_lists
-from core.recount.labels.value_texts import local_moments, written
+from core.recount.labels.value_scales import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.release.manifest import MASK
+
+Row = tuple[str, ...]
+"""A value as text, then its groups from the finest to the coarsest."""
+
+
+def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
+    """Returns the rows of a listed hierarchy, all of one length.
+
+    Args:
+        name: Of the column, for a message.
+        spec: The hierarchy.
+        folder: Where the job file lies; a CSV file is looked for from there.
+
+    Raises:
+        HierarchyError: the file is not what it was when the release was made: gone, unreadable, or of rows that differ in length.
+    """
+    if isinstance(spec, TreeHierarchy):
+        return list(spec.routes())
+    path = str(spec.csv)
+    try:
+        with spec.text(folder) as file:
+            # Without strict, a quote that is never closed swallows the lines after it and no error is raised.
+            rows = [tuple(row) for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
+    except (OSError, ValueError, csv.Error):
+        raise HierarchyError.unreadable(name, path, "cannot be read as CSV in UTF-8; put it back as it was") from None
+    ragged = sum(len(row) != len(rows[0]) for row in rows)
+    if ragged:
+        raise HierarchyError.ragged(name, f"the file '{path}'", ragged, len(rows), len(rows[0]))
+    return rows
+
 
 _EPOCH = 1970
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}

@@ -18,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.labels.group_levels import group_levels
-from core.recount.labels.listed_groups import rows_of_lists
-from core.recount.labels.value_scales import Scale, Span, value_scale
-from core.recount.labels.value_texts import written
+from core.recount.labels.group_levels import group_levels, rows_of_lists
+from core.recount.labels.value_scales import Scale, Span, value_scale, written
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy

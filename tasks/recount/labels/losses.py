@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, kept_column
-from core.recount.labels.listed_groups import rows_of_lists
 from core.recount.truth import label_groups, passed_sql
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.published_labels import label_texts, way_of

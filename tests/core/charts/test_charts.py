@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.charts.bars import LONGEST, bars, grouped_bars
-from core.charts.chart import Chart, Look
-from core.charts.colours import COLOURS, DARK_STYLE, SLOTS
+from core.charts.chart import WIDE, Chart, Look, linear, scale_of, short
 from core.charts.lines import LABEL_GAP, lines
-from core.charts.picture import Picture, beside
-from core.charts.scales import WIDE, linear, scale_of, short
+from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, beside
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
+from core.clustering.merged_classes import Criteria, merge_failing, without_failing
 from core.clustering.vptree import Tree
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, RecursiveDiversity
 from core.privacy.promise import Promise

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.clustering.canon import canon
-from core.clustering.criteria import Criteria, dense, merge_failing, smaller_than, without_failing
 from core.clustering.gower import Points, gower_points
+from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
 from core.clustering.recoding import Publication, recode_records

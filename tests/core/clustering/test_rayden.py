@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from core.clustering.canon import canon
 from core.clustering.cof import outlier_factors, outliers
-from core.clustering.criteria import dense, merge_failing, smaller_than
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
-from core.clustering.medoids import medoids
+from core.clustering.merged_classes import dense, merge_failing, smaller_than
+from core.clustering.nearest import medoids
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
 from core.clustering.vptree import Tree
-from core.recoding.members import members
+from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value
 from tests.oracles import rayden as oracle

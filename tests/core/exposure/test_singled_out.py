@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from core.exposure.singled_out import Standing, code_digests, column_standings, level_standings, standing_of, summed_digests
+from core.evaluation.singled_out import Standing, code_digests, column_standings, level_standings, standing_of, summed_digests
 
 TABLES = some.integers(1, 4).flatmap(
     lambda width: some.lists(some.tuples(*[some.integers(0, 3)] * width), min_size=0, max_size=25).map(lambda rows: (width, rows))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.roles.schemas import SCHEMAS, labelled
-from core.formats.concept_names import concept_of, name_words
-from core.formats.concepts import concept_names
+from core.formats.concept_names import concept_names, concept_of, name_words
 from core.formats.proposals import Profile, propose
 
 LETTERS = {

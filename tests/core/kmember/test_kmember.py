@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns.thread_share import at_most
-from core.kmember.blocks import improve_blocks
+from core.kmember.blocks import exchange, improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
-from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.partition import Effort, Members, record_digests
 from core.kmember.set_labels import Records, block_of, price_with, words_for
 from core.mondrian.partition import Rules, partition
-from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
+from core.mondrian.recoding import told_of
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise

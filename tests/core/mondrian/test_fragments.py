@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import LEAF, Group, Tree, merge_thin, multidimensional, quantiles
+from core.mondrian.fragments import LEAF, Group, Tree, merge_thin, multidimensional, quantiles, sampled
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
-from core.mondrian.sampling import sampled
 from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.partition import Rules, partition
-from core.mondrian.prices import SHARE, told_of
 from core.mondrian.ranks import Axis
+from core.mondrian.recoding import SHARE, told_of
 from core.privacy.promise import Promise
 from core.recoding.prices import Labels
 from tests.oracles import clustering

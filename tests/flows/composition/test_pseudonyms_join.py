@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from flows.verification import NOT_AGAIN, verified_release
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.job.job import load_job
 from tasks.publication.verify_and_publish import Published
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import released
 

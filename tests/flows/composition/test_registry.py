@@ -16,7 +16,7 @@ import pytest
 
 from core.composition.contents import contents_of
 from schemas.errors.base import StorageError
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
 from schemas.reading.given import scratch_job
@@ -25,7 +25,7 @@ from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of
 from tasks.composition.registry import Registry, open_registry
 from tasks.publication.verify_and_publish import read_or_recall
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in, other_job
 from tests.jobs import QIDS, write_parquet

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.release.increments import Overlap
 from tasks.composition.registry import Registered, Registry
 from tasks.counting.contents import Sketches

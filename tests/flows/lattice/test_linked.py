@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import JobError, VerificationError
-from schemas.errors.linked import LinkedError
+from schemas.errors.refusals import LinkedError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Linked

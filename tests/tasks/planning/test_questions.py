@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import get_args
 
-from core.formats.concepts import concept_names
+from core.formats.concept_names import concept_names
 from core.formats.proposals import Kind, Profile, propose
 from tasks.planning.questions import questions_of
 

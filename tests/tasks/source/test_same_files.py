@@ -11,8 +11,8 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
+from tasks.source.listing import each_once
 from tasks.source.locations import find_files
-from tasks.source.same_files import each_once
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 

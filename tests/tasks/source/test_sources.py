@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from tasks.source.chunks import Source
+from tasks.source.extracts import open_run
 from tasks.source.locations import find_files
-from tasks.source.opening import open_run
 from tasks.source.reading import read_chunk
 from tasks.source.sources import check_unchanged, read_source
 from tests.jobs import people, people_job

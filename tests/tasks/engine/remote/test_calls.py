@@ -20,9 +20,8 @@ from schemas.job.job import load_job
 from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
 from tasks.engine.remote import calls, codec
-from tasks.engine.remote.call_encryption import CallKey
 from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.calls import Failure, Order, fulfil, laid_out, made_with, release_versions, result_of
+from tasks.engine.remote.calls import CallKey, Failure, Order, fulfil, laid_out, made_with, release_versions, result_of
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.locations import Located
