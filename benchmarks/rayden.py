@@ -26,9 +26,9 @@ from core.clustering.canon import canon
 from core.clustering.gower import gower_points
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.recoding import Publication, recode_records
+from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
@@ -108,31 +108,31 @@ Method = Callable[[Table, int], Row]
 
 def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -> Row:
     """DM and C_avg of the algorithm's partitions; GCP of published labels, of published sets; suppressed records; CPU seconds."""
-    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, Publication(k, style=Style()))
+    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(k, style=Style()))
     spent = time.process_time() - started
     loss = recoded.loss
     return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_held"], recoded.suppressed, spent
 
 
-def rayden_step(table: Table, k: int, step: OutlierStep, tree: Tree, *, by_hierarchy: bool) -> Handled:
+def rayden_step(table: Table, k: int, step: OutlierStep, tree: VantageTree, *, by_hierarchy: bool) -> Handled:
     points = gower_points(table.codes, table.domains, hierarchies=table.hierarchies if by_hierarchy else None)
     return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
 def rayden(table: Table, k: int) -> Row:
     started = time.process_time()
-    return labelled(table, k, rayden_step(table, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True).classes, started)
+    return labelled(table, k, rayden_step(table, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True).classes, started)
 
 
 def rayden_as_published(table: Table, k: int) -> Row:
     started = time.process_time()
-    handled = rayden_step(table, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False)
+    handled = rayden_step(table, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False)
     return labelled(table, k, handled.classes, started)
 
 
 def canon_row(table: Table, k: int) -> Row:
     started = time.process_time()
-    return labelled(table, k, canon(table.codes, table.domains, Tree(k)), started)
+    return labelled(table, k, canon(table.codes, table.domains, VantageTree(k)), started)
 
 
 def mondrian_row(table: Table, k: int) -> Row:
@@ -217,9 +217,11 @@ def outliers(table: Table, folder: Path | None) -> Iterator[str]:
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         rows = {
             "mondrian + cof": handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
-            "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False),
-            "median, Tang": rayden_step(sample, k, OutlierStep(k, chaining="tang", pool="suppress"), Tree(k, "median"), by_hierarchy=False),
-            "bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True),
+            "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False),
+            "median, Tang": rayden_step(
+                sample, k, OutlierStep(k, chaining="tang", pool="suppress"), VantageTree(k, "median"), by_hierarchy=False
+            ),
+            "bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True),
         }
         for name, found in rows.items():
             detected = f"{found.detected:,} ({found.detected / len(sample.codes):.1%})"

@@ -7,7 +7,7 @@ from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.comparison.figure_files import comparison_folder
 from tasks.comparison.method_phases import measure_methods
-from tasks.comparison.method_runs import Asked
+from tasks.comparison.method_runs import MethodRequest
 from tasks.comparison.methods import make_method_comparison, write_method_comparison
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
@@ -50,7 +50,7 @@ def compare_methods(
     """
     job = load_job(job_file, settings)
     check_hierarchies(job)
-    asked = Asked.of(job_file, settings, job)
+    asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:
         with run.phase("source"):
             source = read_source(run)

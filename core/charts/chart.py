@@ -82,7 +82,7 @@ SWATCH, LEGEND_GAP = 12, 18
 
 
 @dataclass(frozen=True)
-class Look:
+class ChartStyle:
     """How a series looks.
 
     Attributes:
@@ -125,7 +125,7 @@ class Chart:
     note: str
     series: Mapping[str, Sequence[float | None]]
     spelt: Callable[[float], str] = short
-    looks: Mapping[str, Look] = field(default_factory=dict)
+    looks: Mapping[str, ChartStyle] = field(default_factory=dict)
     missing: str = "not measured"
 
     @property
@@ -134,9 +134,9 @@ class Chart:
         return [value for values in self.series.values() for value in values if value is not None]
 
     @property
-    def named(self) -> list[tuple[str, Look, Sequence[float | None]]]:
+    def named(self) -> list[tuple[str, ChartStyle, Sequence[float | None]]]:
         """Every series: its name, its look, its figures."""
-        return [(name, self.looks.get(name, Look(number)), values) for number, (name, values) in enumerate(self.series.items())]
+        return [(name, self.looks.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
 
     def heading(self) -> list[str]:
         """Draws title and note."""
@@ -178,7 +178,7 @@ class Axes:
         return [*parts, text((LEFT + self.right) / 2, self.bottom + 32, how, "soft", "middle", 11)]
 
 
-def mark(look: Look, x: float, y: float) -> str:
+def mark(look: ChartStyle, x: float, y: float) -> str:
     """Draws a mark; its shape tells series apart where colours do not."""
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",

@@ -22,7 +22,7 @@ LANES = 64
 """Records of which a loop does as many as it can at a time; those left over, which it would do one by one, are filled up to so many."""
 
 
-class Room(NamedTuple):
+class NeighbourBuffers(NamedTuple):
     """Scratch arrays, made once, each as long as the largest partition.
 
     Attributes:
@@ -46,7 +46,7 @@ class Room(NamedTuple):
     reached: NDArray[np.int64]
 
 
-def room_for_partitions(points: Points, largest: int, k: int) -> Room:
+def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
     """Makes the scratch arrays; memory grows with the largest partition alone.
 
     Args:
@@ -58,7 +58,7 @@ def room_for_partitions(points: Points, largest: int, k: int) -> Room:
     short = not points.metric.squared and int(points.metric.weights.sum()) * HELD < 1 << 31
     distances, places = (np.int32 if short else np.int64), np.int64
     held, padded = min(largest, HELD), -(-largest // LANES) * LANES
-    return Room(
+    return NeighbourBuffers(
         columns=np.zeros((points.rows.shape[1], padded), distances), held=np.empty((held, min(padded, HELD)), distances),
         alone=np.empty(padded, distances), keys=np.empty(padded, distances), near=np.empty(largest, places),
         chains=np.empty(largest, places), farthest=np.empty(largest, distances), last=np.empty(largest, places),
@@ -199,7 +199,9 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 
 
 @kernel
-def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: Room, factors: NDArray[np.float64]) -> None:
+def _factors(
+    rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]
+) -> None:
     """Writes COF of rows that lie partition by partition.
 
     Args:
@@ -220,7 +222,7 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Me
 
 
 @kernel
-def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: Room) -> None:
+def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: NeighbourBuffers) -> None:
     """Finds the neighbours of each record of a partition, and the length of the chain that they make."""
     columns, held, alone, near, chains = room.columns, room.held, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
@@ -246,7 +248,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
 
 
 @kernel
-def _compare(start: int, size: int, count: int, metric: Metric, room: Room, factors: NDArray[np.float64]) -> None:
+def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]) -> None:
     """Writes COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
     held, alone, chains = room.held, room.alone, room.chains
     for row in range(size):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Points
 from core.clustering.nearest import medoids, nearest
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.privacy.kernels import Demands, demands_of, is_compiled
 from core.privacy.promise import Promise
 from core.privacy.refusals import refusals_tell
@@ -116,7 +116,7 @@ def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 Segments = NDArray[np.int64]
-HALVES = Tree(1, "median", "farthest")
+HALVES = VantageTree(1, "median", "farthest")
 
 
 def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:

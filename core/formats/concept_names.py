@@ -111,7 +111,7 @@ WEAK = _set(
 PROCESSED = _set("created updated modified loaded load etl ingested ingestion imported import exported extract inserted changed")
 
 
-class Named(NamedTuple):
+class NameReading(NamedTuple):
     """What a name says.
 
     Attributes:
@@ -163,27 +163,27 @@ def _table() -> _Table:
     return _Table(whole, frozenset(exact), held, frozenset(word for word in vocabulary if len(word) >= FEWEST_LETTERS))
 
 
-def concept_of(name: str) -> Named | None:
+def concept_of(name: str) -> NameReading | None:
     """Returns what a column of that name may be; None where the table has nothing of it."""
     table, words = _table(), name_words(name)
     squashed = _squashed(name)
     for text in (squashed, squashed.rstrip("0123456789"), "".join(words)):
         # A short name with a number behind it is another name.
         if text in table.whole and (text == squashed or text not in table.exact):
-            return Named(table.whole[text], WHOLE)
+            return NameReading(table.whole[text], WHOLE)
     if not words:
         return None
     parted = tuple(part for word in words for part in _parts(word))
     sure = HELD if parted == words else PARTED
     ruled = _by_rule(parted)
     if ruled is not None:
-        return Named(ruled, sure)
+        return NameReading(ruled, sure)
     short = tuple(word for word in parted if word not in BESIDE)
     for some in (_without_ends(parted), short):
         if (found := table.whole.get("".join(some))) and "".join(some) not in table.exact:
-            return Named(found, ENDED if parted == words else PARTED)
+            return NameReading(found, ENDED if parted == words else PARTED)
     found = _longest(parted)
-    return None if found is None else Named(found, sure)
+    return None if found is None else NameReading(found, sure)
 
 
 def _without_ends(words: Words) -> Words:

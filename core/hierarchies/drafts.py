@@ -29,7 +29,7 @@ _BELOW = re.compile(rf"(<=|<|≤|under|below|up to)\s*{_NUMBER}", re.IGNORECASE)
 _ABOVE = re.compile(rf"(>=|>|≥|over|above|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|or more|and above)", re.IGNORECASE)
 
 
-class Band(NamedTuple):
+class ValueBand(NamedTuple):
     """A range of numbers; bands sort by where they begin.
 
     Attributes:
@@ -43,20 +43,20 @@ class Band(NamedTuple):
     closing: str
 
 
-def band_of(text: str) -> Band | None:
+def band_of(text: str) -> ValueBand | None:
     """Returns the range that a text writes down; None if it is none."""
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         low, high = Decimal(found[2]), Decimal(found[3])
-        return Band(low, high, found[1], found[4]) if low <= high else None
+        return ValueBand(low, high, found[1], found[4]) if low <= high else None
     if found := _BELOW.fullmatch(text):
-        return Band(Decimal("-Infinity"), Decimal(found[2]), "", "]" if found[1] in {"<=", "≤", "up to"} else ")")
+        return ValueBand(Decimal("-Infinity"), Decimal(found[2]), "", "]" if found[1] in {"<=", "≤", "up to"} else ")")
     if found := _ABOVE.fullmatch(text):
-        return Band(Decimal(found[2] or found[3]), Decimal("Infinity"), "(" if found[1] in {">", "over", "above"} else "[", "")
+        return ValueBand(Decimal(found[2] or found[3]), Decimal("Infinity"), "(" if found[1] in {">", "over", "above"} else "[", "")
     return None
 
 
-def merged_label(bands: Sequence[Band]) -> str:
+def merged_label(bands: Sequence[ValueBand]) -> str:
     """Returns what covers neighbouring ranges, from where the first begins to where the last ends."""
     first, last = bands[0], max(bands, key=lambda band: band.high)
     if first.low.is_infinite() and last.high.is_infinite():

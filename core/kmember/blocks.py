@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from core.kmember.class_dissolution import dissolve, split_grown
 from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, seated, sit_down, stand_up
 from core.kmember.growing import grow
-from core.kmember.set_labels import Records, block_of, kernel, price_with, set_label_price, words_for
+from core.kmember.set_labels import CodedRecords, block_of, kernel, price_with, set_label_price, words_for
 from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, ascending_order, whole
 
 Step = tuple[int, int, int]
 
 
 @kernel
-def exchange(records: Records, prices: Prices, classes: Classes, k: int) -> int:
+def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
     """Looks at each record once and takes the best of all its steps, if any lowers the price; returns how many did."""
     steps, nothing = whole(0), (whole(0), whole(-1), whole(-1))
     owners, sizes, before, spared = classes.owners, classes.sizes, classes.prices, classes.spared
@@ -38,7 +38,7 @@ def exchange(records: Records, prices: Prices, classes: Classes, k: int) -> int:
 
 
 @kernel
-def _best_move(records: Records, prices: Prices, classes: Classes, k: int, row: int) -> Step:
+def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int) -> Step:
     """Returns what the best move of a record of a class of more than k to another one gains, that class, and -1."""
     own = whole(classes.owners[row])
     size, best = classes.sizes[own], (whole(0), whole(-1), whole(-1))
@@ -58,7 +58,7 @@ def _best_move(records: Records, prices: Prices, classes: Classes, k: int, row: 
 
 
 @kernel
-def _best_swap(records: Records, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
+def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
     """Returns what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
     own = whole(classes.owners[row])
     size = classes.sizes[own]
@@ -86,7 +86,7 @@ def _best_swap(records: Records, prices: Prices, classes: Classes, k: int, row: 
 
 
 @kernel
-def _swapped(records: Records, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
+def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
     """Returns what it gains that two records change places, or anything up to ``least`` where it gains no more than that.
 
     Args:
@@ -153,7 +153,9 @@ def improve_blocks(
 
 
 @kernel
-def _best_of(records: Records, given: Places, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers) -> Places:
+def _best_of(
+    records: CodedRecords, given: Places, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
+) -> Places:
     """Returns the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
@@ -171,7 +173,7 @@ def _best_of(records: Records, given: Places, k: int, prices: Prices, told: Pric
 
 
 @kernel
-def _split(records: Records, owners: Places, k: int, prices: Prices) -> Places:
+def _split(records: CodedRecords, owners: Places, k: int, prices: Prices) -> Places:
     """Grows classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
     numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
     names, first = whole(0), whole(0)
@@ -194,7 +196,7 @@ def _split(records: Records, owners: Places, k: int, prices: Prices) -> Places:
 
 @kernel
 def _better(
-    records: Records, owners: Places, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
+    records: CodedRecords, owners: Places, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
 ) -> tuple[Places, int, int]:
     """Betters classes, unless more were published then.
 

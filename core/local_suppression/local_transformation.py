@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.search import Found
-from core.local_suppression.recoding import Part, labels_of
-from core.local_suppression.residual import Level, Residual
+from core.lattice.search import SearchResult
+from core.local_suppression.recoding import RecodedPart, labels_of
+from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
 from core.units.class_table import ClassTable
@@ -35,7 +35,7 @@ from core.units.sensitive_axes import unchanged
 Bools = NDArray[np.bool_]
 
 
-def apart(levels: Sequence[Level], new: Level, promise: Promise, hierarchies: Sequence[Hierarchy]) -> Level:
+def apart(levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]) -> ResidualLevel:
     """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
 
     Args:
@@ -46,13 +46,13 @@ def apart(levels: Sequence[Level], new: Level, promise: Promise, hierarchies: Se
     """
     if not _matters(new.members, promise):
         return new
-    parts = [Part.of(level, ~level.failing) for level in (*levels, new)]
+    parts = [RecodedPart.of(level, ~level.failing) for level in (*levels, new)]
     failing = new.failing.copy()
     failing[~new.failing] = unsafe(parts, promise, hierarchies)[-1]
     return replace(new, failing=failing)
 
 
-def unsafe(parts: Sequence[Part], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
     """Returns which cells of each part are in classes that fail; none where a union of safe classes is safe.
 
     Args:
@@ -72,7 +72,7 @@ def unsafe(parts: Sequence[Part], promise: Promise, hierarchies: Sequence[Hierar
     return np.split(failing[numbers], ends[:-1])
 
 
-def members_of(parts: Sequence[Part]) -> ClassMembers:
+def members_of(parts: Sequence[RecodedPart]) -> ClassMembers:
     """Returns who is in the cells of all parts, numbered one part after the other."""
     starts = np.cumsum([0, *(part.cells.cells for part in parts)])
     found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
@@ -87,7 +87,7 @@ LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
-Find = Callable[[Residual], Found | None]
+Find = Callable[[Residual], SearchResult | None]
 """Searches the lattice over what is left."""
 
 
@@ -110,7 +110,7 @@ class Leveller:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
-    def at(self, rest: Residual, node: Node) -> Level:
+    def at(self, rest: Residual, node: Node) -> ResidualLevel:
         """Counts the cells of a node.
 
         Args:
@@ -118,9 +118,9 @@ class Leveller:
             node: Level of each QID.
         """
         cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
-        return Level(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
+        return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
-    def rest(self, rest: Residual, level: Level) -> Residual:
+    def rest(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
         lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
@@ -136,7 +136,7 @@ class Lost:
         hierarchies: One per QID.
     """
 
-    def __init__(self, level: Level, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+    def __init__(self, level: ResidualLevel, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
         rows = np.flatnonzero(level.few)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
@@ -150,7 +150,9 @@ class Lost:
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
 
-def transform_locally(first: Level, left: Residual, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Residual]:
+def transform_locally(
+    first: ResidualLevel, left: Residual, rounds: int, leveller: Leveller, find: Find
+) -> tuple[list[ResidualLevel], Residual]:
     """Anonymises again what is too rare, round by round.
 
     Args:

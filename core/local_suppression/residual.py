@@ -47,7 +47,7 @@ class Residual:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class ResidualLevel:
     """The cells of a node, and which of them fail.
 
     Attributes:
@@ -102,7 +102,7 @@ class RareCombinations:
     places: NDArray[np.intp]
 
     @classmethod
-    def of(cls, level: Level, gains: NDArray[np.float64]) -> RareCombinations:
+    def of(cls, level: ResidualLevel, gains: NDArray[np.float64]) -> RareCombinations:
         """Returns all cells of a level.
 
         Args:

@@ -13,8 +13,8 @@ from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
 from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
 from core.local_suppression.local_transformation import Leveller, unsafe
-from core.local_suppression.recoding import Part
-from core.local_suppression.residual import Integers, Level, RareCombinations, Residual
+from core.local_suppression.recoding import RecodedPart
+from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
 from core.losses.losses import group_penalties
 from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
@@ -138,14 +138,14 @@ class Treated:
         dropped: By node, the cells of such classes, whose records later parts must not take up.
     """
 
-    parts: list[Part]
+    parts: list[RecodedPart]
     unpublished: NDArray[np.int64]
     least: int | None
     uneven: int = 0
     dropped: tuple[Histogram, ...] = ()
 
 
-def treat(levels: Sequence[Level], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
     """Treats what is left after all rounds.
 
     Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
@@ -157,7 +157,7 @@ def treat(levels: Sequence[Level], left: Residual, treatment: Treatment, levelle
         leveller: Looks at nodes.
         domains: One per QID.
     """
-    parts = [Part.of(level, ~level.failing) for level in levels]
+    parts = [RecodedPart.of(level, ~level.failing) for level in levels]
     rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
@@ -191,7 +191,7 @@ def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller)
     return broken
 
 
-def _masked(parts: Sequence[Part], given: Sequence[Bools]) -> list[Part]:
+def _masked(parts: Sequence[RecodedPart], given: Sequence[Bools]) -> list[RecodedPart]:
     later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
     return [*parts[:1], *later, *parts[1 + len(later) :]]
 
@@ -203,11 +203,11 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
     return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
 
 
-def _with_rest(parts: Sequence[Part], rest: Level, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
+def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
     """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
     published, least = stars.published.copy(), stars.least
     while published.any():
-        last = Part.of(rest, published, stars.starred)
+        last = RecodedPart.of(rest, published, stars.starred)
         failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
         if not failing.any():
             return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
@@ -223,7 +223,7 @@ def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Pro
     return give_back(left, lenders, promise)
 
 
-def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
+def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
     """Returns the cells of a node with what a star takes from each."""
     codes = level.cells.codes
     penalties = [
@@ -234,8 +234,8 @@ def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain])
 
 
 def _starred(
-    levels: Sequence[Level], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
-) -> tuple[Level, RareCombinations, CellSuppression]:
+    levels: Sequence[ResidualLevel], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
+) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
     """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
     tried = []
     for level in levels if stars else levels[-1:]:

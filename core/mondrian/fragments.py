@@ -19,7 +19,7 @@ from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
 from core.mondrian.ranks import axes_scale, narrowed
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, Numbers, PersonsByRow, Prices, Room, Rows, Scale, split, whole
+from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole
 from core.privacy.kernels import Demands, is_compiled
 from core.privacy.promise import Promise
 
@@ -69,15 +69,15 @@ kernel = compiler(
 @kernel
 def cut_tree(
     rows: Rows,
-    scale: Scale,
+    scale: CutScale,
     score: int,
     mode: int,
     k: int,
     demands: Demands | None,
     tried: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
-    prices: Prices | None,
+    room: CutBuffers,
+    prices: CutPrices | None,
 ) -> Numbers:
     """Cuts until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remembers the cuts.
 
@@ -135,7 +135,7 @@ Group = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Tree:
+class CutTree:
     """Cuts of the whole dataset, as arrays with one entry per node; the root is node 0, children come after their parent.
 
     Attributes:
@@ -180,7 +180,7 @@ class _Node:
         return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
 
 
-def _tree(root: _Node) -> Tree:
+def _tree(root: _Node) -> CutTree:
     """Numbers the nodes level by level and the leaves from left to right."""
     order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
     places: list[tuple[int, int, int]] = []
@@ -188,12 +188,12 @@ def _tree(root: _Node) -> Tree:
         places.append((node.qid, node.rank, len(order) if node.halves else numbers[id(node)]))
         order.extend(node.halves or ())
     qids, ranks, lefts = zip(*places, strict=True)
-    return Tree(qids, ranks, lefts)
+    return CutTree(qids, ranks, lefts)
 
 
 def multidimensional(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
-) -> Tree:
+) -> CutTree:
     """Cuts a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
 
     Args:
@@ -233,7 +233,7 @@ def multidimensional(
     return _tree(root)
 
 
-def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> Tree:
+def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
     """Cuts a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
 
     Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
@@ -261,7 +261,7 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
     return _Node(qid, ranks[middle], (_balanced(qid, ranks[:middle]), _balanced(qid, ranks[middle + 1 :])))
 
 
-def merge_thin(tree: Tree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
+def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
     """Merges leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
 
     Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment

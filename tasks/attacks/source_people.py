@@ -23,7 +23,7 @@ from core.attacks.attacked_tables import (
     joint_codes,
     label_fits,
 )
-from core.recount.labels.label_readers import Axis, label_axis
+from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
@@ -144,7 +144,7 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
     return SourceAxis(positions, held, axis.positions, spans, _ends(axis, texts))
 
 
-def _ends(axis: Axis, texts: Sequence[str | None]) -> Codes:
+def _ends(axis: LabelAxis, texts: Sequence[str | None]) -> Codes:
     """Returns where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
     named = {end for text in texts if text and (found := _RANGE.fullmatch(text)) for end in found.groups()}
     spans = [axis.exact(end) or NOTHING for end in sorted(named)]

@@ -44,7 +44,7 @@ MOST_REPEATED = 100.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class MethodRequest:
     """What is compared.
 
     Attributes:
@@ -94,7 +94,9 @@ class Ended:
     wall: float
 
 
-def run_method(asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store) -> MethodRun:
+def run_method(
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
+) -> MethodRun:
     """Runs a method and counts its release.
 
     Args:

@@ -17,11 +17,11 @@ from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
 from tasks.report.units import UnitWording
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 
 def make_method_comparison(
-    job: Job, source: Source, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
+    job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
 ) -> MethodComparison:
     """Puts the outcome together with what follows from it.
 

@@ -16,7 +16,7 @@ from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import DOMAINS, ChunkReading, axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -52,7 +52,7 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=
 """The cells of a chunk."""
 
 
-def count_histograms(run: Run, source: Source) -> list[Artifact]:
+def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
     """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
 
     Raises:

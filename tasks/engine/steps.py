@@ -20,10 +20,10 @@ from tasks.engine.progress import advance
 from tasks.engine.runs import Run
 from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
-from tasks.store.step import FileStep, Given, Step
+from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact
 
-G = TypeVar("G", bound=Given)
+G = TypeVar("G", bound=StepCall)
 Item = TypeVar("Item")
 Stepped = TypeVar("Stepped")
 

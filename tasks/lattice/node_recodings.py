@@ -17,11 +17,11 @@ from core.columns.node import Node
 from core.histograms.cells import packing_of, places_in, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.local_suppression.local_transformation import Leveller, Lost, members_of, transform_locally
 from core.local_suppression.losses import costs_of, measured
-from core.local_suppression.recoding import Part, recode_parts
-from core.local_suppression.residual import Level, Residual
+from core.local_suppression.recoding import RecodedPart, recode_parts
+from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import treat
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
@@ -36,8 +36,8 @@ from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.counting.person_cells import PersonsOfSource, Places, persons_among
-from tasks.lattice.linked_people import Linked
+from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
+from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.optimum import Sought, examine_left
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.store.store import Artifact, Store
@@ -74,10 +74,10 @@ def recode_node(
     job: Job,
     coding: Coding,
     promise: Promise,
-    found: Found,
+    found: SearchResult,
     counted: Histogram,
     whose: Whose | None = None,
-    linked: Linked | None = None,
+    linked: LinkedPeople | None = None,
 ) -> Made:
     """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
 
@@ -127,7 +127,7 @@ BYTES_PER_LEFT_CELL = 128
 
 
 def recode_locally(
-    job: Job, coding: Coding, sought: Sought, found: Found, counted: Histogram, parts: Sequence[Artifact], store: Store
+    job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
 ) -> Made:
     """Makes the recoding of a node and of what it suppresses.
 
@@ -174,7 +174,7 @@ def recode_locally(
     return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
 
 
-def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
+def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
     """Returns the persons of each class, shape (size,); None where no person is named."""
     if parts[0].members is None:
         return None
@@ -182,7 +182,7 @@ def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> ND
     return members.relabelled(classes).count(size)
 
 
-def _round(part: Part) -> Round:
+def _round(part: RecodedPart) -> Round:
     """Tells what a round published, without what was masked of it afterwards."""
     kept = part.cells.counts[~part.starred.any(axis=1)]
     return Round(node=part.cells.node, records=int(kept.sum()), classes=len(kept))
@@ -193,8 +193,15 @@ def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64])
 
 
 def _left(
-    job: Job, coding: Coding, leveller: Leveller, sought: Sought, first: Level, counted: Residual, parts: Sequence[Artifact], store: Store
-) -> tuple[Level, Residual]:
+    job: Job,
+    coding: Coding,
+    leveller: Leveller,
+    sought: Sought,
+    first: ResidualLevel,
+    counted: Residual,
+    parts: Sequence[Artifact],
+    store: Store,
+) -> tuple[ResidualLevel, Residual]:
     """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
@@ -218,8 +225,8 @@ def _left(
 
 
 def _whose_left(
-    coding: Coding, people: PersonsOfSource, first: Level, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
-) -> tuple[Level, Residual]:
+    coding: Coding, people: PersonsOfSource, first: ResidualLevel, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
+) -> tuple[ResidualLevel, Residual]:
     """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
@@ -231,7 +238,7 @@ def _whose_left(
             yield found.astype(np.int32)
 
     named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
-    persons = persons_among(people, Places(left.cells + counted.cells, places, named)).of_cells
+    persons = persons_among(people, CellPositions(left.cells + counted.cells, places, named)).of_cells
     whose = Whose.of(persons, [left, counted], coding.sensitive)
     of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, persons.cells)))
     return replace(first, classes=replace(first.classes, members=of_root)), Residual(left, replace(whose, rows=np.arange(left.cells)))

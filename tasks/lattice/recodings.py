@@ -13,7 +13,7 @@ from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.roots import dense_root, occupied_root
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
@@ -238,7 +238,7 @@ def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     return found_recoding(store, key, OF_CELLS | {step: step for step in further})
 
 
-def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outcome:
+def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -> Outcome:
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],

@@ -7,7 +7,7 @@ from pathlib import Path
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.losses.losses import loss_of
 from core.units.node_tables import table_at
 from schemas.errors.base import PrivacyError, StorageError
@@ -74,7 +74,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Found:
+def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
     """Returns what a node that is replayed, or named by the job, does to these data.
 
     Args:
@@ -94,7 +94,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
     if loss.suppressed > most:
         raise fails_here(job, loss.suppressed, sought.records, most)
     nodes = Lattice.allowed(searched(job, coding)).nodes
-    return Found(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
+    return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
 
 
 def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:

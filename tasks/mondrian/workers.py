@@ -36,7 +36,7 @@ from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
 from tasks.records.fragments import published_fragment
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
@@ -115,7 +115,7 @@ Part = tuple[NDArray[np.int32], FragmentRecords]
 class FragmentReading(DomainTable):
     """What fragments are anonymised by: the source says what is published, beside the domain table."""
 
-    source: Source
+    source: ChunkedSource
 
 
 class FragmentShare(NamedTuple):
@@ -197,7 +197,7 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 
 
 def _classified(
-    job: Job, coding: Coding, source: Source, group: Group, batches_of_runs: Sequence[Sequence[Path]]
+    job: Job, coding: Coding, source: ChunkedSource, group: Group, batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
@@ -222,7 +222,7 @@ def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 
-def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
+def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], store: Store) -> Artifact:
     return store.make("files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 

@@ -21,7 +21,7 @@ from tasks.engine.steps import cut, each, map_step, one, workers_elsewhere
 from tasks.passthrough.chunks import BYTES, SCHEMA, VALUES, ValueReading
 from tasks.passthrough.figures import (
     FIGURES,
-    CountedValues,
+    ColumnCounts,
     FigureReading,
     Figures,
     Summed,
@@ -31,7 +31,7 @@ from tasks.passthrough.figures import (
     sample_of,
     summed_in,
 )
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.database import ENOUGH, database, literal
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
@@ -128,7 +128,7 @@ OWN = 4
 """How often a value of a text occurs on average, at most, where a dictionary costs more than it saves."""
 
 
-def check_published(run: Run, source: Source) -> None:
+def check_published(run: Run, source: ChunkedSource) -> None:
     """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
 
     Raises:
@@ -139,7 +139,7 @@ def check_published(run: Run, source: Source) -> None:
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
-def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Source]:
+def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
     """Measures every column that is published as it is, and looks at what its values are.
 
     Returns:
@@ -171,13 +171,13 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
-    elsewhere, values = workers_elsewhere() > 0, CountedValues(parts)
+    elsewhere, values = workers_elsewhere() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
-        values = CountedValues(parts, sum_in_shares(run, len(names), parts))
+        values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
     return one(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
 
 
-def untreated_columns(run: Run, source: Source) -> list[str]:
+def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:
     """Returns the columns that are published as they are in the source, in the order of the release."""
     return [name for name in source.payload if name not in source.treatments]

@@ -37,7 +37,7 @@ from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.terms import hierarchy_words
 from tasks.report.units import UnitWording
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import forget_extract, open_run
 from tasks.source.locations import find_names
 from tasks.source.sources import read_source
@@ -247,7 +247,7 @@ def aim_of(job: Job) -> str:
     return METHODS[job.method.name].words
 
 
-def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
+def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
@@ -260,7 +260,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     }
 
 
-def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> dict[str, Any]:
+def _of_records(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a method that gives every class labels of its own."""
     local = make_local_plan(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
@@ -268,6 +268,6 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
     return {"local": local, "histograms_to_scan": _uncounted(run, source, HISTOGRAMS) if whole else None}
 
 
-def _uncounted(run: Run, source: Source, step: FileStep[ChunkReading, Chunk]) -> int:
+def _uncounted(run: Run, source: ChunkedSource, step: FileStep[ChunkReading, Chunk]) -> int:
     reading = ChunkReading.of(run, source)
     return sum(step.find(reading, chunk) is None for chunk in source.chunks)

@@ -42,13 +42,13 @@ from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 OF_SOURCE = ("t",)
 """Promises whose figures are measured against the whole source."""
 
 
-class Found(NamedTuple):
+class LabelFigures(NamedTuple):
     """What was found out on the way, of which a release tells what follows from its labels.
 
     Attributes:
@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 def make_manifest(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     outcome: Outcome,
     files: Sequence[PublishedFile],
     recount: Recount,
@@ -96,7 +96,7 @@ def make_manifest(
         files,
         recount,
         before,
-        Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
+        LabelFigures(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
         optimal=taken(job) or reported_optimality(outcome),
@@ -130,7 +130,9 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
     return Remainder.model_validate(outcome.local.model_dump(exclude={"stages"}) | {"least": None}) if outcome.local else None
 
 
-def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
+def make_local_manifest(
+    run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
+) -> Manifest:
     """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes.
 
     Raises:
@@ -147,7 +149,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         files,
         recount,
         outcome.before,
-        Found(NOT_FOR_NODES, outcome.search, loss),
+        LabelFigures(NOT_FOR_NODES, outcome.search, loss),
         node=None,
         levels=None,
         optimal=NOT_FOR_NODES,
@@ -157,12 +159,12 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
 
 def _manifest(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     outcome: Outcome | LocalOutcome,
     files: Sequence[PublishedFile],
     recount: Recount,
     before: Sizes,
-    found: Found,
+    found: LabelFigures,
     **own: Any,
 ) -> Manifest:
     """Returns what the manifests of all methods have in common, with what is a method's own."""
@@ -210,7 +212,7 @@ def _manifest(
     )
 
 
-def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: Sizes, found: Found) -> Unreported:
+def _untold(run: Run, source: ChunkedSource, outcome: Outcome | LocalOutcome, before: Sizes, found: LabelFigures) -> Unreported:
     return Unreported(
         release=release_id(run.job, source),
         search=dict(found.search),
@@ -253,7 +255,7 @@ def _one_value(recount: Recount) -> dict[str, OneValue]:
     }
 
 
-def _numerical(job: Job, source: Source) -> dict[str, bool]:
+def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
     """Returns which quasi-identifiers are numbers or dates, by name."""
     types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}

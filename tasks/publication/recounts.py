@@ -18,7 +18,7 @@ import duckdb
 from core.recount.classes import Recount
 from core.recount.groups import Groups
 from core.recount.people import records_of_k
-from core.recount.shares import Classes, added, control_faults
+from core.recount.shares import ShareClasses, added, control_faults
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from tasks.engine.calls import Call, groups, tasks_for
@@ -30,8 +30,8 @@ from tasks.publication.recount_calls import (
     RELEASE,
     SOURCE,
     TALLIES,
-    Asked,
-    Kept,
+    KeptMembers,
+    RecountRequest,
     Written,
     answer,
     count_additional,
@@ -44,13 +44,13 @@ from tasks.publication.recount_calls import (
 from tasks.recount.columns import STRANGE
 from tasks.recount.original import Original
 from tasks.recount.recount import by_person
-from tasks.recount.rows import Rows, Side
+from tasks.recount.rows import ReleaseRows, Side
 from tasks.recount.shares.apart import Apart, PeopleApart
 from tasks.recount.shares.counts import files_sql, read_additional_counts, read_classes, recount_of
 from tasks.recount.spreads import models_counted, needs_whole, whole_of
 from tasks.recount.verdict import AdditionalCounts, verdict_of
 from tasks.release.files import file_error
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
@@ -96,7 +96,7 @@ class RecountTasks:
         return map_step(self.run, PHASE, function, calls)
 
 
-class RowsInTasks(Rows):
+class RowsInTasks(ReleaseRows):
     """Rows that tasks read, in parts; the database here has what was counted."""
 
     def __init__(
@@ -104,7 +104,7 @@ class RowsInTasks(Rows):
         connection: duckdb.DuckDBPyConnection,
         tasks: RecountTasks,
         parts: Sequence[Written],
-        sources: Sequence[Source],
+        sources: Sequence[ChunkedSource],
         published: Mapping[str, str],
     ) -> None:
         self.connection, self.release, self.source = connection, RELEASE, SOURCE
@@ -125,7 +125,9 @@ class RowsInTasks(Rows):
         return self._known[side, groups]
 
     def _sums(self, side: Side, groups: Sequence[Groups]) -> list[str]:
-        asked = [Asked(one.sql, one.before, {name: self.exported(name) for name in one.tables}, one.alone, one.wide) for one in groups]
+        asked = [
+            RecountRequest(one.sql, one.before, {name: self.exported(name) for name in one.tables}, one.alone, one.wide) for one in groups
+        ]
         calls = [(part, None, asked) for part in self._parts] if side == "release" else [(None, part, asked) for part in self._sources]
         made = self._tasks.each(answer, f"count {side}", calls)
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
@@ -136,14 +138,14 @@ class RowsInTasks(Rows):
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
         source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
-        return self._read(self._tasks.each(answer, "count all", [(written, source, [Asked(statement)])])[0])
+        return self._read(self._tasks.each(answer, "count all", [(written, source, [RecountRequest(statement)])])[0])
 
     def types(self, side: Side) -> dict[str, str]:
         """Returns DuckDB's types of the columns of a side."""
         if side == "release":
             return dict(self._published)
         described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {SOURCE})"
-        found = self._read(self._tasks.each(answer, "columns", [(None, self._sources[0], [Asked(described)])])[0])
+        found = self._read(self._tasks.each(answer, "columns", [(None, self._sources[0], [RecountRequest(described)])])[0])
         return {
             str(name): str(dtype) for name, dtype in self.connection.execute(f"SELECT column_name, column_type FROM {found}").fetchall()
         }
@@ -166,7 +168,7 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: Source, kept: Kept) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers) -> Recount:
     """Recounts data files, where they lie in a store as they are read back from there; on a cluster, in shares.
 
     Args:
@@ -198,7 +200,7 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: Source, kept: Kept, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers, most: int) -> Recount:
     """Recounts data files in shares.
 
     Args:
@@ -235,7 +237,9 @@ def _forget(run: Run, *steps: StepCode) -> None:
         run.store.remove(*(step.name for step in steps))
 
 
-def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: Source, apart: Sequence[Apart], kept: Kept) -> Recount:
+def _counted(
+    tasks: RecountTasks, rows: RowsInTasks, written: Written, source: ChunkedSource, apart: Sequence[Apart], kept: KeptMembers
+) -> Recount:
     job, original = tasks.job, Original(SOURCE, source.columns)
     by_people = bool(kept.people and job.columns.person)
     with file_error(written.what):
@@ -246,7 +250,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
         }
     shares = len(apart[0].shares)
     somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []
-    people = _people_of_shares(somebody, shares) if somebody else [Kept()] * shares
+    people = _people_of_shares(somebody, shares) if somebody else [KeptMembers()] * shares
     pieces = [tuple(part.shares[number] for part in apart) for number in range(shares)]
     made = tasks.each(
         count_classes_of,
@@ -260,7 +264,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
     numbered = [read_classes(text) for text in made]
     whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
     whole = _with_everybody(tasks, written, somebody, whole)
-    beside = _beside(tasks, written, pieces, kept if by_people else Kept())
+    beside = _beside(tasks, written, pieces, kept if by_people else KeptMembers())
     with file_error(written.what):
         found, faults = verdict_of(job, rows, whole, beside, original, claim=written.claim, untreated=True)
     faults += control_faults(
@@ -292,18 +296,18 @@ def _check_parts(written: Written, apart: Sequence[Apart]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _set_kept_apart(tasks: RecountTasks, kept: Kept, shares: int, parts: int) -> list[PeopleApart]:
+def _set_kept_apart(tasks: RecountTasks, kept: KeptMembers, shares: int, parts: int) -> list[PeopleApart]:
     """Sets apart who is in which class, in parts."""
     cuts = groups(kept.people, parts)
     calls = [(kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
     return tasks.each(set_kept_apart, "people", calls)
 
 
-def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[Kept]:
-    return [Kept(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
+def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[KeptMembers]:
+    return [KeptMembers(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
 
 
-def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: Classes) -> Classes:
+def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: ShareClasses) -> ShareClasses:
     """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
     persons = whole.counts.persons
     if not made or not persons:
@@ -319,7 +323,7 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
     return replace(whole, counts=by_person(whole.counts, counted))
 
 
-def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> AdditionalCounts:
+def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: KeptMembers) -> AdditionalCounts:
     """Has one task count what needs all classes at once, if anything does."""
     job = tasks.job
     if not (job.columns.links or job.population or kept.people):

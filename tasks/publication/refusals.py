@@ -17,7 +17,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.publication.recount_calls import Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 if TYPE_CHECKING:
     from tasks.attacks.release_attack import PlayedAttacks
@@ -50,7 +50,7 @@ def check_untreated(run: Run, found: Recount) -> None:
         raise UntreatedError.below_k(reported_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
-def attack_written(run: Run, written: Written, source: Source) -> PlayedAttacks | None:
+def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
     """Attacks data files that were written; None where the job turned attacks off.
 
     Args:
@@ -98,7 +98,7 @@ def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: b
     return manifest.model_copy(update={"attacks": (*played.published, *earlier), "attacked": played.basis})
 
 
-def _played(run: Run, settings: AttackSettings, written: Written, source: Source) -> PlayedAttacks:
+def _played(run: Run, settings: AttackSettings, written: Written, source: ChunkedSource) -> PlayedAttacks:
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_code, attack_release  # noqa: PLC0415
 

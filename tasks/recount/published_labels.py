@@ -30,7 +30,7 @@ from tasks.store.database import quote
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class PublishedLabels:
     """A quasi-identifier in a release and in its source.
 
     Attributes:
@@ -94,7 +94,7 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
     return value_groups(sides.source, quote(qid.name)), labels
 
 
-def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> Labels:
+def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
     """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
 
     Args:
@@ -123,7 +123,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
     claimed = found is not None or claim is None or qid.name not in claim.levels
-    return Labels(number, qid.name, columns, spans, labels["records"].to_numpy(), source, order, owners, kept, claimed)
+    return PublishedLabels(number, qid.name, columns, spans, labels["records"].to_numpy(), source, order, owners, kept, claimed)
 
 
 def labels_of_levels(

@@ -28,7 +28,7 @@ FILE = "secret"
 DIGITS = 64
 
 
-class Secret:
+class FolderSecret:
     """A secret that digests are keyed with."""
 
     def __init__(self, text: bytes) -> None:
@@ -45,7 +45,7 @@ class Secret:
         return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
-def secret_of(job: Job) -> Secret:
+def secret_of(job: Job) -> FolderSecret:
     """Returns the secret of a job's work folder, which is made the first time; under the folder's lock.
 
     Raises:
@@ -55,7 +55,7 @@ def secret_of(job: Job) -> Secret:
     return known_secret(job) or made_secret(job.work_path / FILE)
 
 
-def made_secret(path: Path) -> Secret:
+def made_secret(path: Path) -> FolderSecret:
     """Returns the secret of a file, which is made the first time; under a lock of its folder.
 
     Raises:
@@ -75,7 +75,7 @@ def made_secret(path: Path) -> Secret:
     return _read(path)
 
 
-def known_secret(job: Job) -> Secret | None:
+def known_secret(job: Job) -> FolderSecret | None:
     """Returns the secret of the environment, else of the work folder; None where there is neither.
 
     Raises:
@@ -85,12 +85,12 @@ def known_secret(job: Job) -> Secret | None:
         secret = text.strip().encode()
         if not is_strong(secret):
             raise SecretError.weak(VARIABLE)
-        return Secret(secret)
+        return FolderSecret(secret)
     path = job.work_path / FILE
     return _read(path) if os.path.lexists(path) else None
 
 
-def known_secrets(job: Job) -> list[Secret]:
+def known_secrets(job: Job) -> list[FolderSecret]:
     """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
 
     Raises:
@@ -105,7 +105,7 @@ def known_secrets(job: Job) -> list[Secret]:
     return [*([own] if own else []), *others]
 
 
-def _read(path: Path) -> Secret:
+def _read(path: Path) -> FolderSecret:
     try:
         text = content_of(path, DIGITS + 1).removesuffix(b"\n")
     except OSError:
@@ -113,7 +113,7 @@ def _read(path: Path) -> Secret:
     # A power cut may have left an empty file, with which everybody could make the same digests.
     if len(text) != DIGITS or not is_strong(text):
         raise SecretError.damaged(str(path))
-    return Secret(text)
+    return FolderSecret(text)
 
 
 def seal(content: Any) -> str:

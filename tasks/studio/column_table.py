@@ -9,8 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from core.columns.coding import Coder
-from core.evaluation.singled_out import LevelStanding, Numbers, Standing, column_standings, level_standings, standing_of, summed_digests
-from core.formats.proposals import Profile, propose
+from core.evaluation.singled_out import (
+    LevelStanding,
+    Numbers,
+    SampleStanding,
+    column_standings,
+    level_standings,
+    standing_of,
+    summed_digests,
+)
+from core.formats.proposals import ColumnProfile, propose
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.errors.base import SkaldError
 from schemas.hierarchies.kinds import entry_of
@@ -59,7 +67,7 @@ class ColumnRow(NamedTuple):
 class RiskBefore(NamedTuple):
     """Who stands out by the quasi-identifiers together: people, and of how many."""
 
-    standing: Standing
+    standing: SampleStanding
     people: int
 
 
@@ -115,7 +123,7 @@ def _said(job: Job, text: str) -> dict[str, str]:
     return found
 
 
-def _why(comment: str, profile: Profile) -> tuple[bool, str]:
+def _why(comment: str, profile: ColumnProfile) -> tuple[bool, str]:
     asked = comment.startswith("DECIDE, ")
     said = comment.removeprefix("DECIDE, ").removeprefix("accepted, ").split("; alone by it ")[0]
     return asked, said or propose(profile).reason

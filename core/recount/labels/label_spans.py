@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.label_readers import Axis
+from core.recount.labels.label_readers import LabelAxis
 from core.recount.labels.value_scales import Span
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 from schemas.release.claimed_levels import NULL_MEMBER
@@ -79,7 +79,7 @@ class Spans:
         return sum(map(len, self.sets.values()))
 
 
-def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
+def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
     """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
 
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
@@ -112,12 +112,12 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     return Spans(low, high, sets, np.array(nulls, np.int64), null)
 
 
-def _read(label: str, axis: Axis) -> Span:
+def _read(label: str, axis: LabelAxis) -> Span:
     """Returns what a label that is no set covers, in whatever way it may be read."""
     return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
-def _beside_null(label: str, axis: Axis, null: int) -> tuple[Span | None, Places | None]:
+def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, Places | None]:
     """Returns what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
     if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
         return None, None
@@ -184,7 +184,7 @@ def _set_label(spans: Sequence[Span]) -> Span:
     return min(low for low, _ in some), max(high for _, high in some)
 
 
-def _members(label: str, axis: Axis) -> Places | None:
+def _members(label: str, axis: LabelAxis) -> Places | None:
     """Returns the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
 
     A value may hold a comma itself, so that every way of taking the list apart into values counts.

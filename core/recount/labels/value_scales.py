@@ -111,7 +111,7 @@ SURE_DIGITS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class ValueScale:
     """The different values of a column, ascending.
 
     Attributes:
@@ -183,22 +183,22 @@ class Scale:
         return int(first), int(last)
 
 
-def value_scale(values: pa.Array) -> Scale | None:
+def value_scale(values: pa.Array) -> ValueScale | None:
     """Returns the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):
         keys = np.asarray(values)
         limits = np.iinfo(keys.dtype)
         least, most = int(limits.min), int(limits.max)
-        return Scale(natural, keys, lambda text: _whole(text, keys.dtype.type, least, most))
+        return ValueScale(natural, keys, lambda text: _whole(text, keys.dtype.type, least, most))
     if pt.is_floating(kind):
         floats = np.asarray(values)
-        return Scale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
+        return ValueScale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
     if pt.is_decimal(kind):
         # As decimals: a float would take neighbours that differ in the 17th digit for one.
         exact = np.empty(len(values), object)
         exact[:] = [Decimal(texts[0]) for texts in written(values)]
-        return Scale(natural, exact, lambda text: (Decimal(text),) * 3)
+        return ValueScale(natural, exact, lambda text: (Decimal(text),) * 3)
     if not (pt.is_date(kind) or pt.is_timestamp(kind)):
         return None
     local = local_moments(values)
@@ -212,7 +212,7 @@ def value_scale(values: pa.Array) -> Scale | None:
     def ends(text: str) -> Ends:
         return _moment(_UTC.sub("", text) if universal else text, moments.dtype)
 
-    return Scale(positions, moments, ends, moments.astype("datetime64[D]"))
+    return ValueScale(positions, moments, ends, moments.astype("datetime64[D]"))
 
 
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:

@@ -23,7 +23,7 @@ from schemas.reading.given import scratch_job
 from tasks.composition.earlier import Earlier
 from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of
-from tasks.composition.registry import Registry, open_registry
+from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.publication.verify_and_publish import read_or_recall
 from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
@@ -289,7 +289,7 @@ def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
 
     job = job_in(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Registry, "believe", full)
+        patch.setattr(ReleaseRegistry, "believe", full)
         with pytest.raises(AfterPublicationError, match="is published, verified and whole, but the registry") as told:
             anonymise(job)
     assert "Nothing was published" not in str(told.value)
