@@ -82,7 +82,7 @@ Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(e
 """What the texts of a column are read without."""
 
 
-class ColumnPublication(StrictModel):
+class PublishedEntry(StrictModel):
     """A column that is published, and how."""
 
     name: ColumnName
@@ -92,7 +92,7 @@ class ColumnPublication(StrictModel):
     {top: …, bottom: …}, or {microaggregate: …}."""
 
 
-class Spelled(ColumnPublication):
+class Spelled(PublishedEntry):
     """A sensitive column that is read without what matters to nobody."""
 
     normalise: Normalise = Field(default_factory=list)
@@ -118,13 +118,13 @@ class QuasiIdentifier(StrictModel):
         return not self.exact or self.hierarchy.hides
 
 
-def published_entries(value: object) -> list[ColumnPublication]:
+def published_entries(value: object) -> list[PublishedEntry]:
     """Returns the entries of a list of insensitive columns that are more than a name.
 
     Raises:
         ValidationError: one is not as it should be.
     """
-    return [ColumnPublication.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def spelled(value: object) -> list[Spelled]:
@@ -152,7 +152,7 @@ def _only_names(value: object) -> object:
 
 SENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], Spelled.model_json_schema()]}}
 SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), WithJsonSchema(SENSITIVE_SCHEMA)]
-INSENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], ColumnPublication.model_json_schema()]}}
+INSENSITIVE_SCHEMA = {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], PublishedEntry.model_json_schema()]}}
 ColumnNamesOrRest = Annotated[
     list[str] | Residual, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [INSENSITIVE_SCHEMA, {"const": REST}]})
 ]
