@@ -27,7 +27,7 @@ from benchmarks.local_suppression import DATA, adult, medical
 from core.hierarchies.spelling import as_text
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 
 RANGES = [name for name, entry in METHODS.items() if not entry.one_level]
 
@@ -98,7 +98,7 @@ def measured(path: Path, method: str, k: int, way: str) -> Measured:
         settings += ["suppression={limit: 1}"]
         os.environ["SKALD_DIRECT"] = "1"
         flow = METHODS[method].flow.load()
-        made: Published = getattr(flow, "fn", flow)(path, tuple(settings))
+        made: PublishedRelease = getattr(flow, "fn", flow)(path, tuple(settings))
         told = share_told(load_job(path, settings), made.folder)
         # What classes hold is in no release; the run knows it.
         assert made.untold is not None

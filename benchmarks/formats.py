@@ -37,7 +37,7 @@ IN = """
 from pathlib import Path
 import flows.skald
 from schemas.job.job import load_job
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 with open_run(load_job(Path("job.yaml"))) as run:
     if RUN: read_source(run)

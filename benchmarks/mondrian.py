@@ -35,11 +35,10 @@ from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.domain_counts import DomainCounter
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import merge_thin, multidimensional, quantiles
+from core.mondrian.fragments import merge_thin, multidimensional, quantiles, sampled
 from core.mondrian.partition import SCORES, Rules
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
 from core.mondrian.recoding import Cutting, publish, total_losses
-from core.mondrian.sampling import sampled
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from data.tables import JOBS, maker
@@ -59,7 +58,7 @@ class Table:
 
     codes: NDArray[Any]
     cutting: Cutting
-    learnt: tuple[Axis, ...]
+    learnt: tuple[CutAxis, ...]
 
     @property
     def ones(self) -> NDArray[np.int64]:
@@ -240,7 +239,7 @@ def gcp(given: argparse.Namespace) -> None:
             print(f"{name:>16} {words:>17} {loss['gcp']:.4f} {loss['gcp_held']:.4f} C_avg {loss['c_avg']:.3f}", flush=True)
 
 
-def shuffled(table: Table, seed: int) -> tuple[Axis, ...]:
+def shuffled(table: Table, seed: int) -> tuple[CutAxis, ...]:
     """The axes with the siblings of every hierarchy of words in an order at random."""
     drawn, axes = np.random.default_rng(seed), []
     for axis, hierarchy in zip(table.cutting.axes, table.cutting.hierarchies, strict=True):

@@ -21,17 +21,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.pictures.rayden import picture, seconds, share
-from core.charts.scales import short
+from core.charts.chart import short
 from core.clustering.canon import canon
 from core.clustering.gower import gower_points
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.recoding import Publication, recode_records
+from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
-from core.evaluation.gcp_of_values import held_gcp
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.domain_counts import DomainCounter
@@ -41,6 +40,7 @@ from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
 from core.order.records import canonical
 from core.privacy.promise import Promise
+from core.recoding.gcp_of_values import gcp_of_class_values
 from core.recoding.labels import Style
 from schemas.job.columns import QuasiIdentifier
 
@@ -108,31 +108,31 @@ Method = Callable[[Table, int], Row]
 
 def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -> Row:
     """DM and C_avg of the algorithm's partitions; GCP of published labels, of published sets; suppressed records; CPU seconds."""
-    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, Publication(k, style=Style()))
+    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(k, style=Style()))
     spent = time.process_time() - started
     loss = recoded.loss
     return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_held"], recoded.suppressed, spent
 
 
-def rayden_step(table: Table, k: int, step: OutlierStep, tree: Tree, *, by_hierarchy: bool) -> Handled:
+def rayden_step(table: Table, k: int, step: OutlierStep, tree: VantageTree, *, by_hierarchy: bool) -> Handled:
     points = gower_points(table.codes, table.domains, hierarchies=table.hierarchies if by_hierarchy else None)
     return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
 def rayden(table: Table, k: int) -> Row:
     started = time.process_time()
-    return labelled(table, k, rayden_step(table, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True).classes, started)
+    return labelled(table, k, rayden_step(table, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True).classes, started)
 
 
 def rayden_as_published(table: Table, k: int) -> Row:
     started = time.process_time()
-    handled = rayden_step(table, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False)
+    handled = rayden_step(table, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False)
     return labelled(table, k, handled.classes, started)
 
 
 def canon_row(table: Table, k: int) -> Row:
     started = time.process_time()
-    return labelled(table, k, canon(table.codes, table.domains, Tree(k)), started)
+    return labelled(table, k, canon(table.codes, table.domains, VantageTree(k)), started)
 
 
 def mondrian_row(table: Table, k: int) -> Row:
@@ -168,7 +168,7 @@ def full_domain(table: Table, k: int) -> Row:
         for hierarchy, domain, level, codes in zip(table.hierarchies, table.domains, found.node, chosen.groups, strict=True)
     ]
     gcp, spent = float(np.mean(penalties)), time.process_time() - started
-    held = held_gcp(root, chosen, ~kept, table.domains, table.hierarchies)
+    held = gcp_of_class_values(root, chosen, ~kept, table.domains, table.hierarchies)
     return dm(counts, lost, len(table.codes)), c_avg(len(table.codes) - lost, len(counts), k), gcp, held, lost, spent
 
 
@@ -217,9 +217,11 @@ def outliers(table: Table, folder: Path | None) -> Iterator[str]:
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         rows = {
             "mondrian + cof": handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
-            "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False),
-            "median, Tang": rayden_step(sample, k, OutlierStep(k, chaining="tang", pool="suppress"), Tree(k, "median"), by_hierarchy=False),
-            "bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True),
+            "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False),
+            "median, Tang": rayden_step(
+                sample, k, OutlierStep(k, chaining="tang", pool="suppress"), VantageTree(k, "median"), by_hierarchy=False
+            ),
+            "bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True),
         }
         for name, found in rows.items():
             detected = f"{found.detected:,} ({found.detected / len(sample.codes):.1%})"

@@ -10,8 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from core.charts.colours import paint
-from core.charts.picture import Picture, text
+from core.charts.picture import Picture, paint, text
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "house.svg"
@@ -56,7 +55,6 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "columns": (1, 1),
             "compiling": (0, 2),
             "order": (2, 0),
-            "exposure": (0, 3),
             "hierarchies": (2, 4),
             "recount": (8, 0),
             "histograms": (3, 1),
@@ -83,7 +81,6 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
     "schemas": (
         "The job, the manifest and every table that crosses a step; all error messages",
         {
-            "texts": (0, 0),
             "errors": (1, 0),
             "reading": (2, 0),
             "hierarchies": (3, 0),

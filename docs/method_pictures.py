@@ -12,15 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.charts.colours import SLOTS, paint
-from core.charts.picture import Picture, beside, text
+from core.charts.picture import SLOTS, Picture, beside, paint, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members
 from core.mondrian.partition import Rules, partition
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
 from core.privacy.promise import Promise
-from core.recoding.prices import Labels
+from core.recoding.prices import LabelPrices
 from schemas.job.columns import QuasiIdentifier
 
 PICTURE = Path(__file__).resolve().parent / "images" / "methods.svg"
@@ -66,22 +65,22 @@ def by_clusters(points: Points) -> NDArray[np.int64]:
     return Members(codes, axes(points), labels, K).clustered(Effort.of(len(points), K, 1))[0].astype(np.int64)
 
 
-def coded(points: Points) -> tuple[NDArray[np.int64], list[Labels]]:
+def coded(points: Points) -> tuple[NDArray[np.int64], list[LabelPrices]]:
     """Returns the codes of the records, and how their classes are published: as ranges."""
     codes, labels = [], []
     for name, column in zip(("age", "income"), points.T, strict=True):
         values, places, counts = np.unique(column, return_inverse=True, return_counts=True)
         domain = Domain(name, pa.array(values), counts, 0)
         qid = QuasiIdentifier.model_validate({"name": name, "hierarchy": {"widths": [5]}})
-        labels.append(Labels("interval", domain, build_hierarchy(qid, domain, Path())))
+        labels.append(LabelPrices("interval", domain, build_hierarchy(qid, domain, Path())))
         codes.append(places)
     return np.stack(codes, axis=1), labels
 
 
-def axes(points: Points) -> list[Axis]:
+def axes(points: Points) -> list[CutAxis]:
     """Returns how each column is cut: by its numbers."""
     return [
-        Axis(label.domain.qid, np.arange(label.domain.size), label.domain.values.to_numpy().astype(float), False)
+        CutAxis(label.domain.qid, np.arange(label.domain.size), label.domain.values.to_numpy().astype(float), False)
         for label in coded(points)[1]
     ]
 

@@ -22,10 +22,10 @@ from schemas.policy.policy import Policy
 from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
+from schemas.release.figures import Together
 from schemas.release.increments import Increment, Joined, Overlap
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
-from schemas.release.together import Together
 
 Schema = Mapping[str, Any]
 BOUNDS = {"minimum": "{} or more", "maximum": "{} or less", "exclusiveMinimum": "more than {}", "minItems": "{} at least", "pattern": ""}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from flows.verification import verified_release
 from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
 from schemas.attacks.settings import AttackSettings
-from schemas.errors.overlaps import AttackError
+from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
@@ -26,7 +26,7 @@ from tasks.store.bucket_work import looked_at
 from tasks.store.work_folder import temporary_folder_of
 
 
-class AttackedRelease(NamedTuple):
+class AttackOutcome(NamedTuple):
     """A release that was verified and attacked.
 
     Attributes:
@@ -53,7 +53,7 @@ class AttackedRelease(NamedTuple):
         }
 
 
-def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackedRelease:
+def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackOutcome:
     """Verifies a release and plays all attacks against it.
 
     Args:
@@ -74,7 +74,7 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
         played = attack_release(job, settings, attacked, spill)
     earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse") if manifest else ()
     basis = played.basis.model_copy(update={"unplayed": (reason,)}) if reason else played.basis
-    return AttackedRelease(manifest.release if manifest else folder.name, (*_together(played), *earlier), basis)
+    return AttackOutcome(manifest.release if manifest else folder.name, (*_together(played), *earlier), basis)
 
 
 def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[AttackedFiles, str]:
@@ -96,7 +96,7 @@ def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
     return (*played.source, *others)
 
 
-def attacked_tables(job: TablesJob, release: Path) -> AttackedRelease:
+def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
     """Verifies a release of several tables and attacks it by joining them.
 
     Args:
@@ -110,10 +110,10 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackedRelease:
     files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
     with temporary_folder_of(unit_job(job), "verify") as spill:
         played = attack_tables(job, files, spill, f"'{release}'")
-    return AttackedRelease(manifest.release, played, basis_of_tables(job.attacks or AttackSettings()))
+    return AttackOutcome(manifest.release, played, basis_of_tables(job.attacks or AttackSettings()))
 
 
-def check_attacked(job: Job, attacked: AttackedRelease) -> None:
+def check_attacked(job: Job, attacked: AttackOutcome) -> None:
     """Refuses a release that attacks break, where the job or the policy says so.
 
     Raises:

@@ -7,7 +7,7 @@ from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.comparison.figure_files import comparison_folder
 from tasks.comparison.method_phases import measure_methods
-from tasks.comparison.method_runs import Asked
+from tasks.comparison.method_runs import MethodRequest
 from tasks.comparison.methods import make_method_comparison, write_method_comparison
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
@@ -16,7 +16,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
 
 
@@ -50,7 +50,7 @@ def compare_methods(
     """
     job = load_job(job_file, settings)
     check_hierarchies(job)
-    asked = Asked.of(job_file, settings, job)
+    asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:
         with run.phase("source"):
             source = read_source(run)

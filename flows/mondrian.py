@@ -18,18 +18,18 @@ from tasks.mondrian.cells import check_whole, in_fragments
 from tasks.mondrian.replay import anonymise_replayed
 from tasks.mondrian.ways import anonymise_cells, anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
-from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.records.outcomes import LocalOutcome
-from tasks.source.chunks import Source
-from tasks.source.opening import open_run
+from tasks.source.chunks import ChunkedSource
+from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 
-Way: TypeAlias = Callable[[Run, Source, Artifact], tuple[Sequence[Artifact], LocalOutcome, KeptPeople]]
+Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifact], LocalOutcome, KeptPeople]]
 
 
 @as_job_flow
-def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
+def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
     """Runs a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
 
     Args:

@@ -20,19 +20,19 @@ from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.ways import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
-from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.records.coding import code_records
 from tasks.records.fragments import need_fragments
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.records.recodings import recode_all_records
 from tasks.records.rewriting import rewrite_records
-from tasks.source.chunks import Source
-from tasks.source.opening import open_run
+from tasks.source.chunks import ChunkedSource
+from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 
 
-def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
+def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
     """Runs a job: its records as codes, the classes that its method makes of them, a verified release.
 
     Args:
@@ -59,7 +59,7 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
         return verify_and_publish(run, source, files, describe, people)
 
 
-def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
     """Recodes all records at once; returns the files of the release, what it cost, and who is in its classes."""
     with run.phase("records"):
         coded = code_records(run, source, domain)
@@ -77,7 +77,7 @@ def record_flow(method: str) -> Any:
         SkaldError: with one sentence, and the exit code of the command line.
     """
 
-    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
+    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
         return anonymise_records(job_file, settings)
 
     run.__name__ = run.__qualname__ = method

@@ -19,13 +19,13 @@ from tasks.engine.flows import as_job_flow
 from tasks.lattice.lattice_maps import read_map
 from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome, search_lattice
 from tasks.publication.manifests import make_manifest
-from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
-from tasks.source.opening import open_run
+from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
+from tasks.source.extracts import open_run
 from tasks.writing.cells import rewrite_cells
 
 
 @as_job_flow
-def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
+def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
     """Runs a job: one job file to a verified release.
 
     Args:

@@ -10,10 +10,10 @@ from typing import Any
 from core.recount.people import share_at_most
 from core.recount.risk import risk_in
 from schemas.errors.base import counted
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
+from schemas.release.figures import KINDS
 from schemas.release.manifest import Manifest
-from schemas.release.together import KINDS
 from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand

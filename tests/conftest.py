@@ -25,13 +25,13 @@ laws.load()
 
 if TYPE_CHECKING:
     from schemas.job.job import Job
-    from tasks.publication.verify_and_publish import Published
+    from tasks.publication.verify_and_publish import PublishedRelease
 
 MODES = ["direct", "prefect"]
 """How the command line is run in those of its tests where it matters; Prefect without a server, each time started anew."""
 
 
-Anonymise = Callable[..., "Published"]
+Anonymise = Callable[..., "PublishedRelease"]
 VERIFIED: set[tuple[str, ...]] = set()
 """What was verified by now: module of tests, method, and what becomes of suppressed records."""
 MIGRATED = """
@@ -124,10 +124,10 @@ def anonymise() -> Anonymise:
     from schemas.job.job import load_job
     from schemas.job.method import METHODS
 
-    def run(job_path: Path, *settings: str) -> Published:
+    def run(job_path: Path, *settings: str) -> PublishedRelease:
         job = load_job(job_path, settings)
         flow: Any = METHODS[job.method.name].flow.load()
-        published: Published = getattr(flow, "fn", flow)(job_path, tuple(settings))
+        published: PublishedRelease = getattr(flow, "fn", flow)(job_path, tuple(settings))
         verify_first(job, published.folder)
         return published
 

@@ -120,6 +120,15 @@ def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     assert not {function: modules for function, modules in found.items() if len(modules) > 1}
 
 
+def test_a_public_class_has_its_name_alone() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, path in NAMES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(name)
+    assert not {one: modules for one, modules in found.items() if len(modules) > 1}
+
+
 @pytest.mark.ci
 def test_all_errors_live_in_one_room() -> None:
     """Whatever is an exception by its base is defined in ``schemas/errors``."""

@@ -9,6 +9,7 @@
     python -m benchmarks.decisions pictures                    what the charts of a report cost
     python -m benchmarks.decisions keys                        what it costs a run to see its own code
     python -m benchmarks.decisions promise                     what it costs to ask a promise in loops for the first time
+    python -m benchmarks.decisions walk                        how much of the code one job runs
     python -m benchmarks.decisions sorting                     whole numbers in order: libraries that compare, and digit by digit
 
 Seconds are CPU seconds on one thread. Data are made in ``benchmarks/.data`` and kept for the next time.
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 
 from benchmarks.decisions.promise import promise
 from benchmarks.decisions.sorting import sorting
+from benchmarks.decisions.walk import walk
 from benchmarks.mondrian import DATA, Table, asked, made
 from core.charts.bars import bars
 from core.charts.chart import Chart
@@ -289,7 +291,7 @@ def main() -> None:
         "optimum": optimum,
         "persons": persons,
     }
-    subjects |= {"pictures": pictures, "keys": keys, "promise": promise, "repeats": repeats, "sorting": sorting}
+    subjects |= {"pictures": pictures, "keys": keys, "promise": promise, "repeats": repeats, "sorting": sorting, "walk": walk}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--data", type=Path, default=DATA)

@@ -29,7 +29,7 @@ import yaml
 from numpy.typing import NDArray
 
 from schemas.job.method import METHODS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 
 TAILS = ("a", "b", "c", "d")
 """Quasi-identifiers that are 0 but for a heavy tail."""
@@ -95,7 +95,7 @@ def released(people: Records, method: str, k: int, ends: str) -> pl.DataFrame:
         (folder / "job.yaml").write_text(yaml.safe_dump(job), "utf-8")
         os.environ["SKALD_DIRECT"] = "1"
         flow = METHODS[method].flow.load()
-        made: Published = getattr(flow, "fn", flow)(folder / "job.yaml", ())
+        made: PublishedRelease = getattr(flow, "fn", flow)(folder / "job.yaml", ())
         return pl.read_parquet(made.folder / "data" / "*.parquet").with_columns(pl.all().cast(pl.String))
 
 

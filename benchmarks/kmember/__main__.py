@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
 from benchmarks.scale import PER_FILE, anonymised, prepare
 from core.kmember.partition import Effort, Members
-from core.kmember.set_labels import Records, begin, block_of, kernel, price_with, room_of
+from core.kmember.set_labels import CodedRecords, begin, block_of, kernel, price_with, room_of
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import publish, total_losses
-from core.recoding.members import members
+from core.recoding.classes import members
 from core.recoding.price_kernels import EACH, SIZE, UNIT, WEIGHT, Prices
-from core.recoding.prices import Labels, label_prices
+from core.recoding.prices import LabelPrices, label_prices
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Few
 
@@ -124,9 +124,9 @@ def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:
     return loss["gcp"], loss["gcp_held"]
 
 
-def labels(table: Table) -> list[Labels]:
+def labels(table: Table) -> list[LabelPrices]:
     cutting = table.cutting
-    return [Labels(*label) for label in zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)]
+    return [LabelPrices(*label) for label in zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)]
 
 
 def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
@@ -148,7 +148,7 @@ def bound(table: Table, k: int) -> float:
 
 
 @kernel
-def _with_nearest(records: Records, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
+def _with_nearest(records: CodedRecords, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
     set_label, costs = room_of(1, records.places.shape[1], 1), np.zeros(records.places.shape[0], np.int64)
     found = np.zeros(drawn.shape[0], np.int64)
     for at in range(drawn.shape[0]):
@@ -181,7 +181,7 @@ def missed(table: Table, size: int, k: int, seed: int) -> float:
     def cost(members_of: Sequence[int]) -> int:
         return oracle.cost_of(few, ways, members_of)
 
-    named = [Labels(None, *of) for of in zip(domains, hierarchies, strict=True)]
+    named = [LabelPrices(None, *of) for of in zip(domains, hierarchies, strict=True)]
     classes, _ = Members(codes, cutting.axes[:WORDS_AND_AGE], named, k).clustered(Effort.of(size, k, 1))
     parts = [np.flatnonzero(classes == number).tolist() for number in range(int(classes.max()) + 1)]
     least = oracle.fewest(range(size), k, cost)

@@ -32,7 +32,7 @@ NEAREST: Mapping[str, Sequence[str]] = {
     "tasks/composition": COMPOSITION,
     "core/lattice": SEARCH,
     "tasks/lattice": ("tests/flows/lattice", "tests/flows/report", "tests/flows/utility"),
-    "tasks/report/criteria.py": ("tests/tasks/report", "tests/flows/report"),
+    "tasks/report/claims.py": ("tests/tasks/report", "tests/flows/report"),
 }  # fmt: skip
 """By beginning of a path, the tests that are asked in this order; the first that fails kills."""
 

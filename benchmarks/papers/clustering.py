@@ -9,8 +9,8 @@ from math import log2
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import Table, adult
-from core.charts.scales import short
-from core.clustering.recoding import Publication, recode_records
+from core.charts.chart import short
+from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering, Start
 
 KS, SIZES = (2, 5, 10, 25, 50, 100), (1_000, 3_000, 10_000, 20_000, 30_000)
@@ -43,5 +43,5 @@ def _clustered(records: Table, k: int, start: Start) -> tuple[dict[str, float], 
     begun = time.process_time()
     classes = Clustering(k, start=start).blocks(records.codes, records.domains, records.hierarchies).classes
     spent = time.process_time() - begun
-    loss = recode_records(records.codes, classes, records.domains, records.hierarchies, Publication(k)).loss
+    loss = recode_records(records.codes, classes, records.domains, records.hierarchies, ClassPublication(k)).loss
     return {name: float(loss[f"{name}_loss"]) for name in LOSSES}, spent

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from core.charts.chart import Chart
+from core.charts.chart import Chart, scale_of, short
 from core.charts.lines import lines
-from core.charts.scales import scale_of, short
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import METHODS, Table, adult, rayden_step
-from core.charts.scales import short
+from core.charts.chart import short
 from core.clustering.gower import gower_points
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 
 KS, SIZES = (5, 10, 20, 50, 100), (1_000, 1_500, 10_000, 20_000, 30_000)
 SHOWN = {
@@ -71,8 +71,8 @@ def _outliers(sample: Table) -> str:
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         found = [
             handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
-            rayden_step(sample, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False),
-            rayden_step(sample, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True),
+            rayden_step(sample, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False),
+            rayden_step(sample, k, OutlierStep(k, leave="bounded"), VantageTree(k), by_hierarchy=True),
         ]
         shares = [f"{100 * one.detected / len(sample.codes):.1f} / {_recovered(one)}" for one in found]
         rows.append([str(k), cof, shares[0], own, *shares[1:]])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from core.charts.chart import Chart
+from core.charts.chart import Chart, short
 from core.charts.lines import lines
-from core.charts.scales import short
 
 Series = Mapping[str, Sequence[float | None]]
 

@@ -17,8 +17,8 @@ from benchmarks.roles.schemas import SCHEMAS, Labelled, labelled
 from benchmarks.roles.values import made_table
 from core.formats.proposals import Proposal
 from core.recoding.publishing import CountedValues, published_values
-from tasks.planning.draft import Drafted, draft_job
-from tasks.planning.open_sources import Given
+from tasks.planning.draft import DraftedJob, draft_job
+from tasks.planning.open_sources import SourceOptions
 from tasks.source.bounds.value_counts import comparable
 
 LETTERS = {
@@ -58,7 +58,7 @@ def judge(columns: list[Labelled], table: pa.Table) -> Judged:
     """Drafts a job for a table and holds the roles against the labels."""
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(table, Path(folder) / "table.parquet")
-        drafted = draft_job(Given((str(Path(folder) / "table.parquet"),)), Path(folder) / "job.yaml")
+        drafted = draft_job(SourceOptions((str(Path(folder) / "table.parquet"),)), Path(folder) / "job.yaml")
     found = {one.profile.name: one for one in drafted.proposals}
     wrong, named, shares = [], 0, []
     for column in columns:
@@ -76,7 +76,7 @@ def judge(columns: list[Labelled], table: pa.Table) -> Judged:
     return Judged(len(columns), len(columns) - len(wrong), asked, len(drafted.questions), named, information, wrong)
 
 
-def _information(one: Proposal, drafted: Drafted, column: pa.Array) -> float:
+def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
     """Returns how much of a column is published: of quasi-identifiers 1 - GCP, of numbers 1 - error / deviation, of texts what is kept."""
     if one.role == "quasi_identifier":
         return 1 - (drafted.gcp if drafted.gcp is not None else 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.attacks.advantages import Guesses
-from core.attacks.attacked_release import Codes
+from core.attacks.attacked_tables import Codes
 
 BY_OTHERS = "the finer labels of other classes"
 MOST_LABELS = 2_000

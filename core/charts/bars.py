@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, legend
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
-from core.charts.scales import linear, logarithmic
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, ChartStyle, legend, linear, logarithmic
+from core.charts.picture import Picture, paint, text, width_of
 
 BAR, BETWEEN_BARS, BETWEEN_ROWS = 14, 2, 11
 LONGEST = 24
@@ -38,7 +36,7 @@ def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chose
         y = top + place * (rows + BETWEEN_ROWS)
         parts.append(_named(left - 8, y + rows / 2 + 4, name, bold=name == chosen))
         for number, (_, look, values) in enumerate(chart.named):
-            shown = Look(look.slot, quiet=name != chosen) if chosen is not None else look
+            shown = ChartStyle(look.slot, quiet=name != chosen) if chosen is not None else look
             parts += _bar(chart, left, y + number * (BAR + BETWEEN_BARS), values[place], long / full, shown)
     bottom = top + len(names) * (rows + BETWEEN_ROWS)
     parts.append(f"<line x1='{left:.1f}' x2='{left:.1f}' y1='{top - 4}' y2='{bottom - BETWEEN_ROWS + 4}' {paint(stroke='edge')}/>")
@@ -57,7 +55,7 @@ def _named(x: float, y: float, name: str, *, bold: bool) -> str:
     return words if len(name) <= LONGEST else f"<g><title>{escape(name)}</title>{words}</g>"
 
 
-def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, look: Look) -> list[str]:
+def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, look: ChartStyle) -> list[str]:
     if value is None:
         return [text(left + 6, y + BAR - 3, chart.missing, "soft")] if chart.missing else []
     width = max(value * unit, 0.0)
@@ -93,7 +91,7 @@ def grouped_bars(chart: Chart, places: Sequence[str], axis: str, *, base: float 
     return Picture(chart.title, chart.note, width, HEIGHT, "".join(parts))
 
 
-def _standing(chart: Chart, axes: Axes, x: float, value: float, base: float, look: Look) -> list[str]:
+def _standing(chart: Chart, axes: Axes, x: float, value: float, base: float, look: ChartStyle) -> list[str]:
     high, low = sorted((axes.height(value), axes.height(base)))
     bar = f"<rect x='{x + 2:.1f}' y='{high:.1f}' width='{WIDE - 4}' height='{low - high:.1f}' {look.bar()}/>"
     return [bar, text(x + WIDE / 2, high - 4, chart.spelt(value), anchor="middle", size=10, halo=True)]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
-from core.charts.scales import Scale, scale_of
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, ChartStyle, Scale, mark, scale_of
+from core.charts.picture import Picture, paint, text, width_of
 
 RIGHT, LABEL_GAP = 112, 14
 DASHED = " stroke-dasharray='5 4'"
@@ -40,7 +38,7 @@ def _across(place: int, places: int) -> float:
     return LEFT + (WIDTH - RIGHT - LEFT) * share
 
 
-def _line(look: Look, points: Sequence[tuple[float, float] | None]) -> list[str]:
+def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> list[str]:
     """Draws the points that there are, joined where neighbours are."""
     path, pen = "", "M"
     for point in points:
@@ -58,7 +56,7 @@ def _names(chart: Chart, axes: Axes) -> list[str]:
         known = [value for value in values if value is not None]
         if known:
             ends.append((axes.height(known[-1]), number, name, look))
-    placed: list[tuple[float, str, Look]] = []
+    placed: list[tuple[float, str, ChartStyle]] = []
     for y, _, name, look in sorted(ends, key=lambda end: end[:2]):
         placed.append((max(y, placed[-1][0] + LABEL_GAP) if placed else y, name, look))
     parts: list[str] = []

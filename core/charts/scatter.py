@@ -6,27 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
-from core.charts.colours import paint
-from core.charts.picture import Picture, text
-from core.charts.scales import Scale, scale_of, short
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, ChartStyle, Scale, mark, scale_of, short
+from core.charts.picture import Picture, paint, text
 
 RIGHT = 24
 
 
 @dataclass(frozen=True)
-class Point:
+class ChartPoint:
     """A point, what stands beside it, whether it is marked as one to look at, and to which place of its page it leads."""
 
     across: float
     up: float
     name: str
-    look: Look
+    look: ChartStyle
     chosen: bool = False
     leads_to: str = ""
 
 
-def scatter(title: str, note: str, points: Sequence[Point], axis: str, spelt: Callable[[float], str] = short) -> Picture:
+def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short) -> Picture:
     """Returns points over two figures.
 
     Args:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import euclidean_points
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.columns.domains import Domain
 
 
 def canon(
-    records: NDArray[np.integer], domains: Sequence[Domain], tree: Tree, people: NDArray[np.int32] | None = None
+    records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
     """Partitions records by the Euclidean distance of their numerical QIDs, each divided by its range.
 

@@ -6,15 +6,139 @@ that comes first in the order of the records is the nearer one.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import Metric, Points, Rows, distance, kernel
-from core.clustering.neighbours import HELD, Distances, Room, filled_up, measure_from, put_nearest, room_for_partitions
+from core.clustering.gower import UNIT, Metric, Points, Rows, distance, kernel
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
-from core.recoding.members import members
+from core.recoding.classes import members
+
+Distances = NDArray[np.signedinteger[Any]]
+HELD = 256
+"""Records of a partition up to which all of its distances are held: half a megabyte, as much as stays in a core's cache."""
+LANES = 64
+"""Records of which a loop does as many as it can at a time; those left over, which it would do one by one, are filled up to so many."""
+
+
+class NeighbourBuffers(NamedTuple):
+    """Scratch arrays, made once, each as long as the largest partition.
+
+    Attributes:
+        columns: Shape (columns, largest): the points of a partition, column by column; int32 where all that is reckoned with distances
+            fits it, else int64, as all that has distances.
+        held: Shape (HELD, HELD) or less: all distances of a partition that is small enough.
+        alone: Shape (largest,): those of one record, where it is not.
+        keys: Shape (largest,): distances and places; ``near`` the nearest records.
+        chains: Shape (largest,): of each record; ``farthest`` the distance of its last neighbour, ``last`` that neighbour.
+        reached: Shape (k,) or less: distances to a trail.
+    """
+
+    columns: Distances
+    held: Distances
+    alone: Distances
+    keys: Distances
+    near: NDArray[np.int64]
+    chains: NDArray[np.int64]
+    farthest: Distances
+    last: NDArray[np.int64]
+    reached: NDArray[np.int64]
+
+
+def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
+    """Makes the scratch arrays; memory grows with the largest partition alone.
+
+    Args:
+        points: The records.
+        largest: Records of the largest partition.
+        k: Neighbours.
+    """
+    # Numbers of half the width are worked on twice as many at a time.
+    short = not points.metric.squared and int(points.metric.weights.sum()) * HELD < 1 << 31
+    distances, places = (np.int32 if short else np.int64), np.int64
+    held, padded = min(largest, HELD), -(-largest // LANES) * LANES
+    return NeighbourBuffers(
+        columns=np.zeros((points.rows.shape[1], padded), distances), held=np.empty((held, min(padded, HELD)), distances),
+        alone=np.empty(padded, distances), keys=np.empty(padded, distances), near=np.empty(largest, places),
+        chains=np.empty(largest, places), farthest=np.empty(largest, distances), last=np.empty(largest, places),
+        reached=np.empty(min(k, largest), places),
+    )  # fmt: skip
+
+
+@kernel
+def filled_up(size: int) -> int:
+    """Returns how many records a loop takes for so many: a few are not worth it."""
+    return size if 2 * size < LANES else -(-size // LANES) * LANES
+
+
+@kernel
+def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: Distances) -> None:
+    """Writes the distances of a record to all of its partition, as ``distance`` tells them.
+
+    Column by column and without a branch, so that the compiler makes one instruction of several records.
+
+    Args:
+        columns: Shape (QIDs, size or more), the points of the partition.
+        size: How many there are.
+        row: The record.
+        metric: What the columns are.
+        gaps: Shape (size or more,), written to.
+    """
+    # All of one type: numba would reckon in 64 bits otherwise.
+    as_distance = gaps.dtype.type
+    missing, one, nothing, squared = as_distance(metric.missing), as_distance(UNIT), as_distance(0), metric.squared
+    for other in range(size):
+        gaps[other] = nothing
+    for qid in range(columns.shape[0]):
+        values, mine = columns[qid], columns[qid, row]
+        if qid >= metric.numerical:
+            weight = as_distance(metric.weights[qid])
+            for other in range(size):
+                told = missing != nothing or (mine >= nothing and values[other] >= nothing)
+                gaps[other] = as_distance(gaps[other] + (weight if mine != values[other] and told else nothing))
+        else:
+            for other in range(size):
+                gap = as_distance(mine - values[other])
+                gap = as_distance(-gap) if gap < nothing else gap
+                gap = missing if gap > one else gap
+                gaps[other] = as_distance(gaps[other] + (as_distance(gap * gap) if squared else gap))
+
+
+@kernel
+def put_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
+    """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer.
+
+    Args:
+        gaps: Shape (size or more,), the distances of the record.
+        row: The record, which is not among them.
+        size: Records of the partition.
+        count: How many are wanted, fewer than these.
+        keys: Scratch.
+        near: Shape (size or more,), written to.
+    """
+    if size > HELD:
+        order = np.argsort(gaps[:size], kind="mergesort")
+        found = 0
+        for place in order:
+            if place != row and found < count:
+                near[found] = place
+                found += 1
+        return
+    # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
+    for other in range(size):
+        keys[other] = gaps[other] * HELD + other
+    padded = filled_up(size)
+    for other in range(size, padded):
+        keys[other] = np.iinfo(keys.dtype).max
+    keys[row] = np.iinfo(keys.dtype).max
+    for other in range(size):
+        # Ranks are counted, all by all: without a branch that costs less than to sort so few.
+        key, rank = keys[other], keys.dtype.type(0)
+        for place in range(padded):
+            rank = keys.dtype.type(rank + (keys[place] < key))
+        near[rank] = other
+
 
 Chaining = Literal["paper", "tang"]
 SLACK = 1e-9
@@ -75,7 +199,9 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 
 
 @kernel
-def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: Room, factors: NDArray[np.float64]) -> None:
+def _factors(
+    rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]
+) -> None:
     """Writes COF of rows that lie partition by partition.
 
     Args:
@@ -96,7 +222,7 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Me
 
 
 @kernel
-def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: Room) -> None:
+def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: NeighbourBuffers) -> None:
     """Finds the neighbours of each record of a partition, and the length of the chain that they make."""
     columns, held, alone, near, chains = room.columns, room.held, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
@@ -122,7 +248,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
 
 
 @kernel
-def _compare(start: int, size: int, count: int, metric: Metric, room: Room, factors: NDArray[np.float64]) -> None:
+def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]) -> None:
     """Writes COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
     held, alone, chains = room.held, room.alone, room.chains
     for row in range(size):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mondrian.partition import Rules, partition
-from core.mondrian.ranks import Axis, ranks_of
+from core.mondrian.ranks import CutAxis, ranks_of
 from core.privacy.promise import Promise
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
@@ -32,7 +32,7 @@ class MondrianCut:
     """
 
     records: NDArray[np.integer]
-    axes: Sequence[Axis]
+    axes: Sequence[CutAxis]
     k: int
     unit: Unit = EVERY_RECORD
 

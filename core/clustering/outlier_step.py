@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.cof import Chaining, outlier_factors, outliers
-from core.clustering.criteria import dense, merge_failing, smaller_than, without_failing
 from core.clustering.gower import Points, kernel
-from core.clustering.medoids import medoids
-from core.clustering.nearest import nearest
+from core.clustering.merged_classes import dense, merge_failing, smaller_than, without_failing
+from core.clustering.nearest import medoids, nearest
 from core.privacy.promise import Promise
-from core.recoding.members import members
+from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit

@@ -49,7 +49,7 @@ class RecordRecoding:
 
 
 @dataclass(frozen=True)
-class Publication:
+class ClassPublication:
     """How classes are published.
 
     Attributes:
@@ -72,7 +72,7 @@ def recode_records(
     classes: NDArray[np.int32],
     domains: Sequence[Domain],
     hierarchies: Sequence[Hierarchy],
-    how: Publication,
+    how: ClassPublication,
     least: NDArray[np.int64] | None = None,
     unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:

@@ -30,7 +30,7 @@ TOGETHER = 1 << 15
 
 
 @dataclass(frozen=True)
-class Tree:
+class VantageTree:
     """How a VP-tree is built.
 
     Attributes:

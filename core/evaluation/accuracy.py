@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.numbers import as_numbers
+from core.evaluation.utility import Meaning, Predicate
 
 FOLDS = 3
 SMALLEST_LEAF = 20
@@ -74,3 +80,122 @@ def folds_of(size: int, seed: int) -> NDArray[np.int64]:
 def majority(target: NDArray[np.int64]) -> float:
     """Returns the share of the most frequent code: what one is right in who knows nothing of a record."""
     return float(np.bincount(target).max() / len(target))
+
+
+BANDS = 10
+CATEGORIES = 40
+"""Values of a column that are told apart; the others are one."""
+
+
+def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
+    """Puts the codes of a column into bands: numbers by rank into equal shares of the records, others by how frequent they are.
+
+    Args:
+        domain: Of the column.
+        most: Bands, at most; the null is one more.
+
+    Returns:
+        Shape (size,), dense from 0.
+    """
+    counts = domain.counts
+    if as_numbers(domain.values) is None:
+        order = np.argsort(-counts, kind="stable")
+        found = np.empty(len(counts), np.int64)
+        found[order] = np.minimum(np.arange(len(counts)), most - 1)
+    else:
+        # By the middle of each value's records, so that a frequent one does not push the next ones on.
+        middle = np.cumsum(counts) - counts / 2
+        found = np.minimum(middle * most // max(int(counts.sum()), 1), most - 1).astype(np.int64)
+    found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    return np.append(found, found.max(initial=-1) + 1)[: domain.size]
+
+
+def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
+    """Returns the share of each band in what each label may be, shape (labels, bands)."""
+    width = int(bands.max(initial=0)) + 1
+    places = meaning.labels * width + bands[meaning.codes]
+    sums = np.bincount(places, weights=(1 / meaning.members)[meaning.labels], minlength=len(meaning.members) * width)
+    shares: Floats = sums.reshape(-1, width).astype(np.float64)
+    return shares
+
+
+def features_of(meaning: Meaning, domain: Domain) -> Floats:
+    """Returns what a learner gets of each label, shape (labels, features): of numbers the scaled mean of what it may be, then shares."""
+    numbers = as_numbers(domain.values)
+    shares = band_shares(meaning, bands_of(domain, CATEGORIES if numbers is None else BANDS))
+    if numbers is None or len(numbers) < 2:
+        return shares
+    mean = np.average(numbers, weights=domain.counts)
+    spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=domain.counts))) or 1.0
+    # A null is as far from the mean as nothing is.
+    scaled = np.append((numbers - mean) / spread, 0.0)[: domain.size]
+    return np.column_stack([meaning.share(scaled), shares])
+
+
+Codes = Sequence[NDArray[np.int64]]
+CountQuery = tuple[Predicate, ...]
+
+
+def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, queries: int, seed: int) -> list[CountQuery]:
+    """Draws random counts over several QIDs: ranges of numbers and single values of others, as records drawn at random have them.
+
+    Args:
+        numbers: QIDs that get ranges.
+        weights: By QID, the records per code, nulls last.
+        width: How many QIDs a count is over; all of them if there are fewer.
+        queries: How many.
+        seed: The same seed draws the same counts, whatever release is asked.
+    """
+    random = np.random.default_rng([seed, width])
+    shares = [weight / weight.sum() for weight in weights]
+    drawn = []
+    for _ in range(queries):
+        parts = []
+        for one in np.sort(random.choice(len(shares), min(width, len(shares)), replace=False)).tolist():
+            ends = np.sort(random.choice(len(shares[one]), 2 if one in numbers else 1, p=shares[one])).tolist()
+            parts.append(Predicate(one, ends[0], ends[-1]))
+        drawn.append(tuple(parts))
+    return drawn
+
+
+def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
+    """Returns how many of some records each query counts, shape (queries,): each record by the share of what it may be.
+
+    Args:
+        queries: The queries.
+        codes: By QID, shape (records,): the label of each record.
+        meanings: By QID, of its labels.
+    """
+    found = np.empty(len(queries))
+    for place, query in enumerate(queries):
+        inside = np.ones(len(codes[0]))
+        for part in query:
+            meaning = meanings[part.attribute]
+            inside *= meaning.share(part.chosen(meaning.size))[codes[part.attribute]]
+        found[place] = inside.sum()
+    return found
+
+
+def associations(codes: Codes, shares: Sequence[Floats]) -> Mapping[tuple[int, int], float]:
+    """Returns Cramér's V of every two columns, from 0 (independent) to 1, over bands of values.
+
+    Args:
+        codes: By column, shape (records,): the label of each record.
+        shares: By column, shape (labels, bands): the share of each band in what a label may be.
+    """
+    found = {}
+    for one, other in combinations(range(len(codes)), 2):
+        # Joint labels first, of which there are fewer than records.
+        pairs, counts = np.unique(codes[one] * len(shares[other]) + codes[other], return_counts=True)
+        first, second = np.divmod(pairs, len(shares[other]))
+        found[one, other] = _cramer((shares[one][first] * counts[:, None]).T @ shares[other][second])
+    return found
+
+
+def _cramer(table: Floats) -> float:
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    least, total = min(table.shape, default=0), table.sum()
+    if least < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    return float(np.sqrt(min(((table - expected) ** 2 / expected).sum() / total / (least - 1), 1.0)))

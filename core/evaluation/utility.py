@@ -22,7 +22,7 @@ from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
-from core.recoding.nulls import BESIDE_NULL, as_value, price_beside_null
+from core.recoding.labels import BESIDE_NULL, as_value, price_beside_null
 
 STAR = "*"
 BOUND = "|"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal, TypeAlias
 
-from core.formats.concept_names import Named, concept_of
-from core.formats.concepts import Role
+from core.formats.concept_names import NameReading, Role, concept_of
 from core.formats.names import NUMBERED, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
@@ -43,7 +42,7 @@ TEXT_LOOK, UNIQUE_LOOK, BIRTH_LOOK, PLACE_LOOK = "free text", "nearly unique", "
 
 
 @dataclass(frozen=True)
-class Profile:
+class ColumnProfile:
     """What was counted of a column; no value of it.
 
     Attributes:
@@ -113,7 +112,7 @@ class Proposal:
         question: What is asked of it.
     """
 
-    profile: Profile
+    profile: ColumnProfile
     role: Role
     reason: str
     hierarchy: str | None
@@ -128,7 +127,7 @@ class Proposal:
         return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
-def propose(profile: Profile) -> Proposal:
+def propose(profile: ColumnProfile) -> Proposal:
     """Returns a proposal: nothing whose values name people is published, and nothing that does not is thrown away."""
     hierarchy, hint = hierarchy_of(profile)
     named = concept_of(profile.name)
@@ -150,7 +149,7 @@ def _judged(role: Role, sure: float, reason: str) -> Judged:
     return role, sure, reason
 
 
-def _by_values(profile: Profile, named: Named | None) -> Judged | None:
+def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
     """Returns what values tell, whatever the column is called."""
     telling = [look for look in profile.looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
     role = named.concept.role if named else None
@@ -167,7 +166,7 @@ def _by_values(profile: Profile, named: Named | None) -> Judged | None:
     return None
 
 
-def _by_name(profile: Profile, named: Named | None) -> Judged | None:
+def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
     """Returns what the name tells, as far as values do not speak against it."""
     if named is None:
         # A column of such a name and no other word says who.
@@ -189,7 +188,7 @@ def _by_name(profile: Profile, named: Named | None) -> Judged | None:
     return found
 
 
-def _numbers_or_names(profile: Profile, named: Named) -> Judged:
+def _numbers_or_names(profile: ColumnProfile, named: NameReading) -> Judged:
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if profile.kind in {"date", "timestamp"}:
@@ -206,7 +205,7 @@ def _numbers_or_names(profile: Profile, named: Named) -> Judged:
     return _judged(role, sure, called)
 
 
-def _known_outside(profile: Profile, named: Named) -> Judged:
+def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
     concept, sure = named.concept.name, named.confidence
     called = f"{concept}, by its name"
     if profile.distinct <= 1:
@@ -226,7 +225,7 @@ def _dated(concept: str) -> bool:
     return concept in {"when something happened", "date of birth", "date of death"}
 
 
-def _by_counts(profile: Profile) -> Judged:
+def _by_counts(profile: ColumnProfile) -> Judged:
     if profile.kind in {"date", "timestamp"}:
         return _judged("quasi_identifier", 0.7, "a date, which others may know")
     if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
@@ -240,7 +239,7 @@ def _by_counts(profile: Profile) -> Judged:
     return _judged("sensitive", 0.5, "nothing tells what it is")
 
 
-def hierarchy_of(profile: Profile) -> tuple[str | None, str]:
+def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
     """Returns a hierarchy that fits the type, in YAML, and a hint where the user can do better; None where there is none."""
     match profile.kind:
         case "boolean":
@@ -258,7 +257,7 @@ def hierarchy_of(profile: Profile) -> tuple[str | None, str]:
     return None, ""
 
 
-def _is_code(profile: Profile) -> bool:
+def _is_code(profile: ColumnProfile) -> bool:
     return bool(set(words(profile.name)) & CODES)
 
 

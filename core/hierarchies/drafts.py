@@ -9,7 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +20,53 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.bands import band_of, merged_label
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
+
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
+_BETWEEN = re.compile(rf"([\[(]?)\s*{_NUMBER}\s*(?:-|–|,|;|to|\.\.)\s*{_NUMBER}\s*([\])]?)")
+_BELOW = re.compile(rf"(<=|<|≤|under|below|up to)\s*{_NUMBER}", re.IGNORECASE)
+_ABOVE = re.compile(rf"(>=|>|≥|over|above|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|or more|and above)", re.IGNORECASE)
+
+
+class ValueBand(NamedTuple):
+    """A range of numbers; bands sort by where they begin.
+
+    Attributes:
+        low, high: Its ends; infinite where there is none.
+        opening, closing: How they are written.
+    """
+
+    low: Decimal
+    high: Decimal
+    opening: str
+    closing: str
+
+
+def band_of(text: str) -> ValueBand | None:
+    """Returns the range that a text writes down; None if it is none."""
+    text = text.strip()
+    if found := _BETWEEN.fullmatch(text):
+        low, high = Decimal(found[2]), Decimal(found[3])
+        return ValueBand(low, high, found[1], found[4]) if low <= high else None
+    if found := _BELOW.fullmatch(text):
+        return ValueBand(Decimal("-Infinity"), Decimal(found[2]), "", "]" if found[1] in {"<=", "≤", "up to"} else ")")
+    if found := _ABOVE.fullmatch(text):
+        return ValueBand(Decimal(found[2] or found[3]), Decimal("Infinity"), "(" if found[1] in {">", "over", "above"} else "[", "")
+    return None
+
+
+def merged_label(bands: Sequence[ValueBand]) -> str:
+    """Returns what covers neighbouring ranges, from where the first begins to where the last ends."""
+    first, last = bands[0], max(bands, key=lambda band: band.high)
+    if first.low.is_infinite() and last.high.is_infinite():
+        return "*"
+    if first.low.is_infinite():
+        return f"{'<=' if last.closing == ']' else '<'} {last.high}"
+    if last.high.is_infinite():
+        return f"{'>' if first.opening == '(' else '>='} {first.low}"
+    return f"{first.opening}{first.low} - {last.high}{last.closing}"
+
 
 OTHER, STAR = "other", "*"
 RANGES = "ranges, joined with their neighbours"

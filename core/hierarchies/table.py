@@ -18,6 +18,7 @@ from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import entry_of
+from schemas.hierarchies.tree import TreeHierarchy
 from schemas.reading.regular_files import MOST_BYTES
 
 
@@ -137,3 +138,23 @@ def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
     if rows.null_count:
         raise HierarchyError.not_covered(qid, table.where, rows.null_count, len(values))
     return rows
+
+
+def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> LabelTable:
+    """Lists the leaves of a tree, each with the labels of its ancestors from its parent to its root.
+
+    A group is its whole path. Two groups of one name would be published alike, so a name under two parents is refused.
+
+    Raises:
+        HierarchyError: Leaves lie at different depths, a value has two places, or a label lies under two labels.
+    """
+    return checked_table(qid, "its tree", spec.routes())
+
+
+def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
+    """Looks the domain up in a tree.
+
+    Raises:
+        HierarchyError: As for :func:`tree_table` and :func:`core.hierarchies.table.table_levels`.
+    """
+    return table_levels(qid, domain, tree_table(qid, spec))

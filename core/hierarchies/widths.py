@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.exact import Whole, decimal_text, scaled, whole_numbers, widened
 from core.hierarchies.levels import Bounds, DraftLevels, Level, numbered
-from core.hierarchies.spelling import plain
+from core.hierarchies.spelling import Whole, decimal_text, plain, scaled, whole_numbers, widened
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 

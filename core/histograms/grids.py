@@ -26,7 +26,7 @@ LEAST_ENTRIES = 1 << 20
 """Entries of a part for which a thread is worth its start."""
 
 
-class Grid(NamedTuple):
+class CountGrid(NamedTuple):
     """The counts of a node, occupied or not.
 
     Attributes:
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
     counts: NDArray[np.signedinteger[Any]]
 
 
-def folded(grid: Grid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Grid:
+def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
     """Rolls a grid up.
 
     Args:
@@ -54,7 +54,7 @@ def folded(grid: Grid, node: Node, packing: Packing, hierarchies: Sequence[Hiera
         to = hierarchies[axis].rolled(grid.node[axis], node[axis]).astype(np.int64)
         counts = _fold(counts.reshape(prod(sizes[:axis]), sizes[axis], prod(sizes[axis + 1 :])), to, packing.sizes[axis])
         sizes[axis] = packing.sizes[axis]
-    return Grid(node, packing, counts)
+    return CountGrid(node, packing, counts)
 
 
 def _order(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:

@@ -186,7 +186,7 @@ class SparseProjection:
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
 
 
-class Places:
+class ProjectedCells:
     """Where the cells of chunks at one node fall among those of a histogram at a coarser one.
 
     Args:

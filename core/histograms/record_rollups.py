@@ -16,7 +16,7 @@ from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, added_up, fits_array, hash_table, narrow, number_coarser, packing_of, summed_cells
-from core.histograms.grids import Grid, folded
+from core.histograms.grids import CountGrid, folded
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import occupied_counts
 from core.histograms.projections import BUNDLE, Bundles, worth_of_groups
@@ -100,7 +100,7 @@ class Occupied:
         return rows.T, *self.bundles.worth(worth_of_groups(self.node, node, packing, hierarchies), places)
 
 
-Form = Grid | Occupied
+Form = CountGrid | Occupied
 
 
 class RecordRollUps(RollUps[Form]):
@@ -129,7 +129,7 @@ class RecordRollUps(RollUps[Form]):
     def cells(self, node: Node, *, keep: bool = False) -> Histogram:
         """Returns the histogram of a node at or above the root's; arguments as for ``counts``."""
         made, packing = self._at(node, keep=keep), packing_of(node, self._hierarchies)
-        if isinstance(made, Grid):
+        if isinstance(made, CountGrid):
             found, counts = occupied(made.counts)
             return Histogram(node, packing, (found,), counts)
         # What was summed in a hash table is in the order in which it was met.
@@ -161,11 +161,11 @@ class RecordRollUps(RollUps[Form]):
 
     def _rolled(self, base: Form, node: Node) -> Form:
         packing = packing_of(node, self._hierarchies)
-        if isinstance(base, Grid):
+        if isinstance(base, CountGrid):
             return folded(base, node, packing, self._hierarchies)
         if fits_array(packing, len(base.counts)):
             codes, starts, worth = base.telling(node, packing, self._hierarchies)
-            return Grid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
+            return CountGrid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
         # What is kept makes room for the table.
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
@@ -182,20 +182,20 @@ class RecordRollUps(RollUps[Form]):
         return made
 
     def _most_between(self, base: Form) -> int:
-        if isinstance(base, Grid):
+        if isinstance(base, CountGrid):
             return len(base.counts) // SHRINK
         return max(super()._most_between(base), min(len(base.counts), PER_ROOM * self._capacity // FIRST_SHARE))
 
     def _work(self, kept: Form) -> int:
-        return len(kept.counts) // FOLDED if isinstance(kept, Grid) else len(kept.counts)
+        return len(kept.counts) // FOLDED if isinstance(kept, CountGrid) else len(kept.counts)
 
     def _room(self, kept: Form) -> int:
-        return len(kept.counts) // PER_ROOM if isinstance(kept, Grid) else kept.nbytes // BYTES
+        return len(kept.counts) // PER_ROOM if isinstance(kept, CountGrid) else kept.nbytes // BYTES
 
 
 def _taken_apart(form: Form) -> Cells:
     """Returns the occupied cells of a form by the groups of each QID."""
-    if isinstance(form, Grid):
+    if isinstance(form, CountGrid):
         number, counts = occupied(form.counts)
         return Cells(form.node, form.packing.unpack((number,)), counts)
     return Cells(form.node, form.packing.unpack(form.words), form.counts)

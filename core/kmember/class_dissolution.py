@@ -6,12 +6,22 @@ import numpy as np
 
 from core.kmember.classes import Classes, costs_with, measure, sit_down, stand_up
 from core.kmember.growing import grow
-from core.kmember.set_labels import Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, take_into, words_for
+from core.kmember.set_labels import (
+    CodedRecords,
+    SetLabels,
+    copy_set_label,
+    kernel,
+    price_with,
+    room_of,
+    set_label_price,
+    take_into,
+    words_for,
+)
 from core.recoding.price_kernels import Numbers, Places, Prices, ascending_order, whole
 
 
 @kernel
-def dissolve(records: Records, prices: Prices, classes: Classes) -> int:
+def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
     """Gives the records of each class in turn to the others, where that lowers the price of all; returns how many classes went.
 
     Where labels are groups, records often fit under labels that others publish already.
@@ -40,7 +50,7 @@ def dissolve(records: Records, prices: Prices, classes: Classes) -> int:
 
 @kernel
 def _placed(
-    records: Records,
+    records: CodedRecords,
     prices: Prices,
     classes: Classes,
     number: int,
@@ -93,7 +103,7 @@ def _placed(
 
 
 @kernel
-def split_grown(records: Records, prices: Prices, classes: Classes, k: int) -> int:
+def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
     """Splits every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
     words, split = words_for(records), whole(0)
     scratch: Places = np.zeros(classes.owners.shape[0], np.int32)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.kmember.set_labels import NEVER, Records, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, words_for
+from core.kmember.set_labels import NEVER, CodedRecords, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, words_for
 from core.kmember.tables import price_values
 from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, greatest, whole
 
@@ -50,7 +50,7 @@ class Classes(NamedTuple):
 
 
 @kernel
-def seated(records: Records, prices: Prices, owners: Places, k: int) -> Classes:
+def seated(records: CodedRecords, prices: Prices, owners: Places, k: int) -> Classes:
     """Makes the classes of a block, given the class of each record.
 
     Args:
@@ -110,7 +110,7 @@ def stand_up(classes: Classes, row: int) -> None:
 
 
 @kernel
-def measure(records: Records, prices: Prices, classes: Classes, number: int) -> None:
+def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
     """Works out anew what a class is and costs, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:
@@ -128,7 +128,7 @@ def measure(records: Records, prices: Prices, classes: Classes, number: int) -> 
 
 
 @kernel
-def costs_with(set_labels: SetLabels, costs: Places, records: Records, row: int, prices: Prices, totals: Numbers) -> None:
+def costs_with(set_labels: SetLabels, costs: Places, records: CodedRecords, row: int, prices: Prices, totals: Numbers) -> None:
     """Writes what each class costs with one record more.
 
     Args:
@@ -164,7 +164,7 @@ def cost_with(values: Places, costs: Places, row: int, number: int) -> int:
 
 
 @kernel
-def _gather(records: Records, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
+def _gather(records: CodedRecords, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
     """Works out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
     places = records.places
     for word in range(set_labels.values.shape[1]):
@@ -184,7 +184,9 @@ def _gather(records: Records, members: Places, size: int, set_labels: SetLabels,
 
 
 @kernel
-def _gather_values(records: Records, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int) -> None:
+def _gather_values(
+    records: CodedRecords, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int
+) -> None:
     if records.bit_starts[column] == records.bit_starts[column + 1]:
         set_labels.counts[at, column] = cores.counts[at, column] = 1
         return
@@ -203,7 +205,7 @@ def _gather_values(records: Records, members: Places, size: int, set_labels: Set
 
 @kernel
 def _spare(
-    records: Records,
+    records: CodedRecords,
     prices: Prices,
     set_labels: SetLabels,
     cores: SetLabels,
@@ -258,7 +260,7 @@ def _spare(
 
 
 @kernel
-def persons_in(records: Records, classes: Classes, number: int, leaves: int, comes: int) -> int:
+def persons_in(records: CodedRecords, classes: Classes, number: int, leaves: int, comes: int) -> int:
     """Returns how many persons, or records where none is named, a class has once a record left and another came; -1 for no record."""
     size = classes.sizes[number]
     if records.people.shape[0] == 0:

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.kmember.set_labels import (
     NEVER,
-    Records,
+    CodedRecords,
     SetLabels,
     begin,
     copy_set_label,
@@ -21,7 +21,7 @@ from core.recoding.price_kernels import Numbers, Places, Prices, whole
 
 
 @kernel
-def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places, numbers: Numbers, words: int) -> int:
+def grow(records: CodedRecords, rows: Places, k: int, prices: Prices, owners: Places, numbers: Numbers, words: int) -> int:
     """Makes classes of some records, one after the other: a seed, then always the record that makes the class cost least.
 
     The last record that is left is the next seed. What is too little for a class joins the classes that it makes dearer by least.
@@ -60,7 +60,7 @@ def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places,
 
 @kernel
 def _grow_one(
-    records: Records, left: Places, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: Places
+    records: CodedRecords, left: Places, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: Places
 ) -> tuple[int, int]:
     """Grows one class, whose records are put behind those that are left.
 
@@ -116,7 +116,7 @@ def _nearest(values: Places, people: Places, left: Places, size: int, end: int, 
 
 
 @kernel
-def _seed(records: Records, left: Places, size: int) -> int:
+def _seed(records: CodedRecords, left: Places, size: int) -> int:
     """Puts the last record that is somebody's at the end of those that are left and takes it off; returns how many then are."""
     if records.people.shape[0] == 0:
         return size - 1
@@ -142,7 +142,7 @@ def _is_in(people: Places, left: Places, first: int, end: int, row: int) -> bool
 
 
 @kernel
-def _cheapest(records: Records, row: int, prices: Prices, set_labels: SetLabels, sizes: Numbers, made: int) -> int:
+def _cheapest(records: CodedRecords, row: int, prices: Prices, set_labels: SetLabels, sizes: Numbers, made: int) -> int:
     """Returns the class that a record makes dearer by least, the first of equals."""
     least, best = whole(NEVER), whole(0)
     for number in range(made):

@@ -18,13 +18,13 @@ from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
-from core.mondrian.prices import told_of
-from core.mondrian.ranks import Axis, ranks_of
-from core.mondrian.rows import Told
+from core.mondrian.ranks import CutAxis, ranks_of
+from core.mondrian.recoding import told_of
+from core.mondrian.rows import CutDisclosure
 from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Places, Prices
-from core.recoding.prices import Labels, label_prices
+from core.recoding.prices import LabelPrices, label_prices
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
 
@@ -89,8 +89,8 @@ class Members:
     """
 
     codes: NDArray[np.integer[Any]]
-    axes: Sequence[Axis]
-    labels: Sequence[Labels]
+    axes: Sequence[CutAxis]
+    labels: Sequence[LabelPrices]
     k: int
     unit: Unit = EVERY_RECORD
 
@@ -180,7 +180,7 @@ class Members:
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
-    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: Told) -> Places:
+    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> Places:
         """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
         ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
         return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()

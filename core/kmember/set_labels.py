@@ -21,14 +21,14 @@ from core.compiling.compiled import compiler
 from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, ascending_order, column_price, whole
 
 MODULES = (
-    "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.exchange",
+    "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.blocks",
     "kmember.class_dissolution", "kmember.blocks",
 )  # fmt: skip
 kernel = compiler(*MODULES)
 NEVER = 1 << 60
 
 
-class Records(NamedTuple):
+class CodedRecords(NamedTuple):
     """The records of a block.
 
     Attributes:
@@ -82,13 +82,13 @@ def room_of(size: int, columns: int, words: int) -> SetLabels:
 
 
 @kernel
-def words_for(records: Records) -> int:
+def words_for(records: CodedRecords) -> int:
     """Returns how many words the bits of a block take."""
     return (int(records.bit_starts[-1]) + 63) // 64
 
 
 @kernel
-def begin(set_labels: SetLabels, at: int, records: Records, row: int) -> None:
+def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
     """Makes a set label that of one record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
@@ -101,7 +101,7 @@ def begin(set_labels: SetLabels, at: int, records: Records, row: int) -> None:
 
 
 @kernel
-def take_into(set_labels: SetLabels, at: int, records: Records, row: int) -> None:
+def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
     """Takes one record more into a set label."""
     for column in range(records.places.shape[1]):
         place, bit = records.places[row, column], records.bits[row, column]
@@ -136,7 +136,7 @@ def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
 
 
 @kernel
-def price_with(set_labels: SetLabels, at: int, records: Records, row: int, prices: Prices) -> int:
+def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, prices: Prices) -> int:
     """Returns what a set label costs with one record more."""
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
@@ -159,7 +159,7 @@ def price_with(set_labels: SetLabels, at: int, records: Records, row: int, price
 
 
 @kernel
-def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices: Prices, scratch: Places) -> Records:
+def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices: Prices, scratch: Places) -> CodedRecords:
     """Numbers the different values of a block.
 
     Args:
@@ -208,4 +208,4 @@ def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices:
     for row in range(rows):
         for column in range(priced):
             kept[row, column] = values[row, column]
-    return Records(places, bits, people, kept, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])
+    return CodedRecords(places, bits, people, kept, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.kmember.set_labels import Records, SetLabels, kernel
+from core.kmember.set_labels import CodedRecords, SetLabels, kernel
 from core.recoding.price_kernels import (
     EACH,
     KIND,
@@ -33,7 +33,7 @@ from core.recoding.price_kernels import (
 
 
 @kernel
-def price_values(set_labels: SetLabels, at: int, before: int, records: Records, prices: Prices, costs: Places, to: int) -> None:
+def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: Places, to: int) -> None:
     """Writes what a set label costs in a column with each value of the block.
 
     Args:
@@ -161,7 +161,7 @@ def _add_held(
 
 
 @kernel
-def _price_pair(set_labels: SetLabels, at: int, records: Records, prices: Prices, costs: Places, to: int, column: int) -> None:
+def _price_pair(set_labels: SetLabels, at: int, records: CodedRecords, prices: Prices, costs: Places, to: int, column: int) -> None:
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
         set_labels.high,

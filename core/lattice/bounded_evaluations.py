@@ -19,7 +19,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.expected_squares import ExpectedSquares
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import Parts, node_classes
-from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
+from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
 from core.lattice.search import KEPT_CELLS, Rank, unwatched
 from core.lattice.suppression_penalties import Levels, SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
@@ -40,7 +40,7 @@ Steps = tuple[int, ...]
 """A node by its position among the levels that differ: 0 is the root's level of a QID, one more the next level that merges any groups."""
 
 
-class Seen(NamedTuple):
+class NodeRollUp(NamedTuple):
     """What one roll-up told of a node.
 
     Attributes:
@@ -93,7 +93,7 @@ class Evaluations:
     effort: int
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
-    prices: Prices | None = None
+    prices: LevelPrices | None = None
     persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
 
@@ -111,7 +111,7 @@ class Evaluations:
         self.best: Rank | None = None
         self.steps = self.top
         self.loss: Loss | None = None
-        self._seen: dict[Steps, Seen] = {}
+        self._seen: dict[Steps, NodeRollUp] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
         finer = self.root.cells <= MOST_READ_AGAIN and self.persons is None and not self.sensitive
@@ -145,7 +145,7 @@ class Evaluations:
         """Returns the level of each QID."""
         return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
 
-    def see(self, steps: Steps, *, keep: bool = False) -> Seen:
+    def see(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
         """Returns what is known of a node, which is rolled up if need be.
 
         Args:
@@ -171,7 +171,7 @@ class Evaluations:
             self.best, self.steps, self.loss = self.rank(steps, seen), steps, seen.loss
         return seen
 
-    def _roll_up(self, node: Node, *, keep: bool) -> Seen:
+    def _roll_up(self, node: Node, *, keep: bool) -> NodeRollUp:
         table, parts = self._classes.at(node, keep=keep, exact=False)
         records, surely = table.records, table.failing(self._weaker)
         failing, least, penalties_of_suppression = surely, int(records[surely].sum()), self._suppression_penalties_of(node, parts(surely))
@@ -182,7 +182,7 @@ class Evaluations:
             records, failing = table.records, table.failing(self.promise)
             suppressed = self._suppression_penalties_of(node, parts(failing))
         loss, small = loss_of(records, failing), records[self.promise.too_few(records)]
-        return Seen(
+        return NodeRollUp(
             loss,
             self._value(node, loss, table, failing, suppression_penalty_at(node, suppressed)),
             least,
@@ -210,7 +210,7 @@ class Evaluations:
         """Tells whether a node may pass; one that may not takes every finer node with it."""
         return self.see(steps).least <= self.most_suppressed
 
-    def rank(self, steps: Steps, seen: Seen) -> Rank:
+    def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
         """Returns what nodes are compared by, as the search of a whole lattice compares them."""
         node = self.node(steps)
         return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
@@ -238,7 +238,7 @@ class Evaluations:
             return self._counting.floor(seen.loss, records, seen.cells, most)
         # A class that lacks persons may have any number of records.
         alone = not self.promise.models and self._classes.adds_up
-        return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
+        return self._counting.region(NodeRegion(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:
         """Returns ``bound``, or what is known of a larger region where it would hardly tell more: then ``low`` need not be rolled up.

@@ -56,8 +56,8 @@ from core.histograms.histogram import Histogram
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
-from core.lattice.objectives import Prices
-from core.lattice.search import KEPT_CELLS, Found, unwatched
+from core.lattice.objectives import LevelPrices
+from core.lattice.search import KEPT_CELLS, SearchResult, unwatched
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
@@ -94,7 +94,7 @@ class Branching:
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
+        prices: LevelPrices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
         self._nodes = Evaluations(*given, sensitive, prices, persons, look)
@@ -102,7 +102,7 @@ class Branching:
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []
 
-    def run(self) -> Found | None:
+    def run(self) -> SearchResult | None:
         """Returns the best node that was found, or None if none was; without a limit to the effort, if none passes."""
         nodes = self._nodes
         self._heap = [Region(0, nodes.bottom, nodes.top)]
@@ -116,7 +116,7 @@ class Branching:
             pass
         return self._found()
 
-    def _found(self) -> Found | None:
+    def _found(self) -> SearchResult | None:
         nodes = self._nodes
         if nodes.best is None or nodes.loss is None:
             return None
@@ -129,7 +129,7 @@ class Branching:
         everywhere = Lattice.allowed(nodes.hierarchies).nodes
         # Regions share no node.
         unexamined = everywhere - nodes.lattice.nodes + sum(map(self._size, still))
-        return Found(
+        return SearchResult(
             nodes.best[3], nodes.loss, None, everywhere, nodes.spent, unexamined, (root,), measured=nodes.measured, bound=bound, gap=gap
         )
 

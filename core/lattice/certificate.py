@@ -28,8 +28,8 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
-from core.lattice.objectives import Prices
-from core.lattice.search import Found, Rank, Search, unwatched
+from core.lattice.objectives import LevelPrices
+from core.lattice.search import Rank, Search, SearchResult, unwatched
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 
@@ -72,7 +72,7 @@ class Examination:
     kept_cells: int
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
-    prices: Prices | None = None
+    prices: LevelPrices | None = None
     persons_of: PersonsOf = lambda root: None
     look: Callable[[], None] = unwatched
 
@@ -88,14 +88,14 @@ class Examination:
         self._bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._statuses = np.full(self.lattice.shape, BOUNDED)
         self._evaluated = 0
-        self._best: tuple[Rank, Found] | None = None
+        self._best: tuple[Rank, SearchResult] | None = None
         # As floats: a product of many axes passes 2^63, and an integer would wrap round to something that "fits".
         self._products = np.ones((1,) * len(self.hierarchies))
         for sizes in np.ix_(*([float(len(labels)) for labels in hierarchy.labels] for hierarchy in self.hierarchies)):
             self._products = self._products * sizes
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
-    def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> Found | None:
+    def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
         """Returns the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
 
         Args:
@@ -123,7 +123,9 @@ class Examination:
         known = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
         statuses = np.full(self.lattice.shape, BARRED)
         statuses[self._allowed] = known[self._allowed]
-        return Found(found.node, found.loss, passing, self._nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured)
+        return SearchResult(
+            found.node, found.loss, passing, self._nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured
+        )
 
     def _examine(self, histogram: Histogram) -> None:
         """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""

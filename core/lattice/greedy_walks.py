@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf, sqrt
 
-from core.lattice.bounded_evaluations import Evaluations, Seen, Steps
+from core.lattice.bounded_evaluations import Evaluations, NodeRollUp, Steps
 
 # Fixed walks and no random restarts: the node that is found must not depend on a seed.
 WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
@@ -87,7 +87,7 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
     return current
 
 
-def _gain(nodes: Evaluations, seen: Seen, found: Seen, weight: float) -> float:
+def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float) -> float:
     if seen.value == inf:
         return inf
     price = max(found.least - seen.least, 0) / (nodes.most_suppressed + 1) + 0.001

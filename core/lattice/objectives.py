@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 ROUNDING = 1 - 1e-12
 
 
-class Region(NamedTuple):
+class NodeRegion(NamedTuple):
     """The nodes between two, of which the finer was rolled up; all that a lower bound can be made of.
 
     Attributes:
@@ -73,7 +73,7 @@ class Counting:
     value: Callable[[Loss, int, int], int | float]
     floor: Callable[[Loss, int, int, int], int | float]
     growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
-    region: Callable[[Region], int | float] | None = None
+    region: Callable[[NodeRegion], int | float] | None = None
     squares: bool = False
     of_units: bool = False
 
@@ -99,7 +99,7 @@ class Pricing:
     told: bool = False
 
 
-def _squares(region: Region) -> int | float:
+def _squares(region: NodeRegion) -> int | float:
     """Bounds DM*: s² is as large as what must be suppressed at the coarsest node makes it (core/lattice/branch_and_bound.py)."""
     most = min(region.most_suppressed, region.least_fine) if region.alone else region.most_suppressed
     # s · (s − k) is a parabola with its least at k/2; for odd k both whole neighbours give the same.
@@ -108,11 +108,11 @@ def _squares(region: Region) -> int | float:
     return max(_all_cells(region), region.floor + (more if region.alone else min(more, 0)))
 
 
-def _all_cells(region: Region) -> int:
+def _all_cells(region: NodeRegion) -> int:
     return region.floor - region.spared
 
 
-def _class_size(region: Region) -> float:
+def _class_size(region: NodeRegion) -> float:
     return max(float(np.nextafter((region.records - region.most_suppressed) / region.cells, 0)), float(region.k))
 
 
@@ -142,7 +142,7 @@ def _steps(hierarchies: Sequence[Hierarchy]) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class LevelPrices:
     """What the levels of each axis cost; lower is better.
 
     Attributes:
@@ -164,14 +164,14 @@ class Prices:
         # A factor below 1 would lift what is negative.
         return np.where(total > 0, total * ROUNDING, total)
 
-    def weighted(self, weights: Sequence[float]) -> Prices:
+    def weighted(self, weights: Sequence[float]) -> LevelPrices:
         """Returns the same prices with those of each QID times its weight, shape (QIDs,); axes after them cost nothing anyway."""
         if not weights:
             return self
         each = (*weights, *(1.0,) * (len(self.base) - len(weights)))
         base = tuple(cost * weight for cost, weight in zip(self.base, each, strict=True))
         extra = tuple(tuple(more * weight for more in levels) for levels, weight in zip(self.extra, each, strict=False))
-        return Prices(base, extra, tuple(weights))
+        return LevelPrices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
         """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.suppression_penalties`` tells the rest."""
@@ -184,7 +184,7 @@ class Prices:
 def prices_of(
     objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
     weights: Sequence[float] = (),
-) -> Prices | None:  # fmt: skip
+) -> LevelPrices | None:  # fmt: skip
     """Returns the prices of an objective, or None for one that needs counts.
 
     Args:
@@ -200,7 +200,7 @@ def prices_of(
         return None
     free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(others))
     if priced.levels is not None:
-        return Prices((*priced.levels(hierarchies), *(free,) * others)).weighted(weights)
+        return LevelPrices((*priced.levels(hierarchies), *(free,) * others)).weighted(weights)
     assert priced.groups is not None
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
@@ -216,7 +216,7 @@ def prices_of(
             costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
         extra.append(tuple(more))
-    return Prices((*base, *(free,) * others), (*extra, *nothing)).weighted(weights)
+    return LevelPrices((*base, *(free,) * others), (*extra, *nothing)).weighted(weights)
 
 
 def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
@@ -260,7 +260,7 @@ WEIGHTED = "weighted"
 """Under which a release tells what was minimised where QIDs have weights."""
 
 
-def measured_by_name(name: str, value: float, values: int, prices: Prices | None) -> dict[str, float]:
+def measured_by_name(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
     """Returns what a release tells of an objective beside the losses of every release: per record and QID, by its name.
 
     Args:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
+from core.charts.picture import Picture, paint, text, width_of
 from core.columns.node import Node
 from core.lattice.map import STATUSES, LatticeMap
 from core.lattice.picture import BOX_GAP, DASH, SAYS, lattice_words, node_box, rows_of_nodes, steps_between

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from core.charts.colours import paint
-from core.charts.picture import Picture, text, width_of
+from core.charts.picture import Picture, paint, text, width_of
 from core.columns.node import Node
 from core.lattice.map import STATUSES, LatticeMap
 

@@ -25,7 +25,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
 from core.lattice.node_classes import Parts, node_classes
-from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
+from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
 from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
@@ -35,7 +35,7 @@ KEPT_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The outcome of a search.
 
     Attributes:
@@ -105,7 +105,7 @@ class Search:
     known: NDArray[np.int8] | None = None
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
-    prices: Prices | None = None
+    prices: LevelPrices | None = None
     persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
     losses: dict[Node, Loss] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Search:
         """How many histograms were rolled up."""
         return self._classes.made
 
-    def run(self) -> Found | None:
+    def run(self) -> SearchResult | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
 
         The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
@@ -151,7 +151,7 @@ class Search:
         passing = tags == PASSES
         counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
         statuses = above_root(self.statuses(), passing, self.lattice, self._allowed)
-        return Found(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
+        return SearchResult(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
 
     def _measured(self, node: Node) -> dict[str, float]:
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
-from core.lattice.objectives import Prices
+from core.lattice.objectives import LevelPrices
 
 Levels = NDArray[np.float64]
 """Shape (QIDs, levels), up to the levels of a node: what suppressing some records adds to their price. An array, because many are kept."""
@@ -31,7 +31,7 @@ class SuppressionPenalties:
         finer: Whether the levels below those of a node are looked at too. If not, it is told as low for them as at the node.
     """
 
-    def __init__(self, prices: Prices, hierarchies: Sequence[Hierarchy], *, finer: bool = False) -> None:
+    def __init__(self, prices: LevelPrices, hierarchies: Sequence[Hierarchy], *, finer: bool = False) -> None:
         self._extra, self._hierarchies, self._finer = prices.extra, hierarchies, finer
         self._coarser: dict[tuple[int, int], NDArray[np.uint32]] = {}
 

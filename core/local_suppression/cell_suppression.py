@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 import numpy as np
@@ -30,9 +31,59 @@ from numpy.typing import NDArray
 
 from core.columns.coding import WORD
 from core.columns.kernels import number_distinct
-from core.local_suppression.combinations import Integers, RareCombinations
-from core.local_suppression.greedy import take_largest
+from core.compiling.compiled import compiler
+from core.local_suppression.residual import Integers, RareCombinations
 from core.privacy.promise import Promise
+
+kernel = compiler("local_suppression.cell_suppression")
+
+
+@kernel
+def take_largest(pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Returns the set in whose pool each combination becomes part of a class, -1 for none, shape (combinations,).
+
+    Args:
+        pools: Shape (sets, combinations), int32: the pool of each combination, from 0 for each set.
+        starts: Shape (sets + 1,): how many pools the sets before have together.
+        counts: Shape (combinations,): records.
+        k: Fewest records of a class. Of equally large pools that of the earlier set comes first, in a set the earlier pool.
+    """
+    sets, size = pools.shape
+    every = starts[sets]
+    records = np.zeros(every, np.int64)
+    members = np.zeros(every + 1, np.int64)
+    for number in range(sets):
+        for at in range(size):
+            records[starts[number] + pools[number, at]] += counts[at]
+            members[starts[number] + pools[number, at] + 1] += 1
+    members = np.cumsum(members)
+    held, filled = np.empty(sets * size, np.int32), members[:-1].copy()
+    for number in range(sets):
+        for at in range(size):
+            pool = starts[number] + pools[number, at]
+            held[filled[pool]] = at
+            filled[pool] += 1
+    # One number to compare: more records come first, and of as many the pool that is numbered first.
+    most = counts.sum()
+    heap = [(most - records[pool]) * every + pool for pool in range(every) if records[pool] >= k]
+    heapify(heap)
+    chosen = np.full(size, -1, np.int64)
+    while heap:
+        key = heappop(heap)
+        pool = key % every
+        if records[pool] < most - key // every:
+            if records[pool] >= k:
+                heappush(heap, (most - records[pool]) * every + pool)
+            continue
+        number = np.searchsorted(starts, pool, side="right") - 1
+        for place in range(members[pool], members[pool + 1]):
+            at = held[place]
+            if chosen[at] < 0:
+                chosen[at] = number
+                for other in range(sets):
+                    records[starts[other] + pools[other, at]] -= counts[at]
+    return chosen
+
 
 MOST_SETS = 512
 MOST_NUMBERS = 1 << 24

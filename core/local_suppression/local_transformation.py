@@ -13,7 +13,7 @@ as at the node of all, and never tried again among others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,19 +22,72 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.search import Found
-from core.local_suppression.residual import Level, Residual
-from core.local_suppression.unions import apart
+from core.lattice.search import SearchResult
+from core.local_suppression.recoding import RecodedPart, labels_of
+from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
+from core.units.class_table import ClassTable
+from core.units.members import ClassMembers, joined_members
 from core.units.node_tables import table_at
 from core.units.sensitive_axes import unchanged
+
+Bools = NDArray[np.bool_]
+
+
+def apart(levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]) -> ResidualLevel:
+    """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
+
+    Args:
+        levels: What is published before.
+        new: The level.
+        promise: What a class must satisfy.
+        hierarchies: One per QID.
+    """
+    if not _matters(new.members, promise):
+        return new
+    parts = [RecodedPart.of(level, ~level.failing) for level in (*levels, new)]
+    failing = new.failing.copy()
+    failing[~new.failing] = unsafe(parts, promise, hierarchies)[-1]
+    return replace(new, failing=failing)
+
+
+def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+    """Returns which cells of each part are in classes that fail; none where a union of safe classes is safe.
+
+    Args:
+        parts: Parts of which every class is safe by itself.
+        promise: What a class must satisfy.
+        hierarchies: One per QID.
+    """
+    ends = np.cumsum([part.cells.cells for part in parts])
+    if not parts or not _matters(parts[0].members, promise):
+        return [np.zeros(part.cells.cells, np.bool_) for part in parts]
+    _, numbers, firsts = labels_of(parts, hierarchies)
+    # A class of one cell is safe by itself, and most are.
+    several = np.bincount(numbers, minlength=len(firsts)) > 1
+    members = members_of(parts).owned(np.where(several[numbers], numbers, -1)).merged()
+    counts = np.bincount(numbers, weights=np.concatenate([part.cells.counts for part in parts])).astype(np.int64)
+    failing = ClassTable.of_members(counts, members).failing(promise) & several
+    return np.split(failing[numbers], ends[:-1])
+
+
+def members_of(parts: Sequence[RecodedPart]) -> ClassMembers:
+    """Returns who is in the cells of all parts, numbered one part after the other."""
+    starts = np.cumsum([0, *(part.cells.cells for part in parts)])
+    found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
+    return joined_members(found)
+
+
+def _matters(members: ClassMembers | None, promise: Promise) -> bool:
+    return members is not None and not promise.closed
+
 
 LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
-Find = Callable[[Residual], Found | None]
+Find = Callable[[Residual], SearchResult | None]
 """Searches the lattice over what is left."""
 
 
@@ -57,7 +110,7 @@ class Leveller:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
-    def at(self, rest: Residual, node: Node) -> Level:
+    def at(self, rest: Residual, node: Node) -> ResidualLevel:
         """Counts the cells of a node.
 
         Args:
@@ -65,9 +118,9 @@ class Leveller:
             node: Level of each QID.
         """
         cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
-        return Level(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
+        return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
-    def rest(self, rest: Residual, level: Level) -> Residual:
+    def rest(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
         lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
@@ -83,7 +136,7 @@ class Lost:
         hierarchies: One per QID.
     """
 
-    def __init__(self, level: Level, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+    def __init__(self, level: ResidualLevel, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
         rows = np.flatnonzero(level.few)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
@@ -97,7 +150,9 @@ class Lost:
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
 
-def transform_locally(first: Level, left: Residual, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Residual]:
+def transform_locally(
+    first: ResidualLevel, left: Residual, rounds: int, leveller: Leveller, find: Find
+) -> tuple[list[ResidualLevel], Residual]:
     """Anonymises again what is too rare, round by round.
 
     Args:

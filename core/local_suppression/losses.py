@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.objectives import WEIGHTED, Pricing, objective_of
-from core.local_suppression.recoding import Part
+from core.local_suppression.recoding import RecodedPart
 from core.losses.losses import c_avg, dm, group_penalties, sum_of_squares
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ Price = Callable[[Hierarchy, Domain, int], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
+class SuppressionCosts:
     """Counts and losses of a recoding.
 
     Attributes:
@@ -45,14 +45,14 @@ class Costs:
 
 
 def costs_of(
-    parts: Sequence[Part],
+    parts: Sequence[RecodedPart],
     classes: NDArray[np.int32],
     domains: Sequence[Domain],
     hierarchies: Sequence[Hierarchy],
     k: int,
     unpublished: NDArray[np.int64],
     persons: NDArray[np.int64] | None = None,
-) -> Costs:
+) -> SuppressionCosts:
     """Measures a recoding.
 
     Args:
@@ -88,11 +88,11 @@ def costs_of(
         "c_avg": c_avg(units, len(sizes), k),
         "suppression_rate": suppressed / records,
     }
-    return Costs(suppressed, masked, int(counts[some].sum()), int(np.dot(stars, counts)), loss, ncp)
+    return SuppressionCosts(suppressed, masked, int(counts[some].sum()), int(np.dot(stars, counts)), loss, ncp)
 
 
 def part_charge(
-    parts: Sequence[Part], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
+    parts: Sequence[RecodedPart], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
     """Returns what published records cost in one QID, a starred value costing ``star``."""
     total = 0.0
@@ -103,7 +103,7 @@ def part_charge(
 
 
 def measured(
-    objective: str, parts: Sequence[Part], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
+    objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip
     """Returns the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
@@ -122,7 +122,7 @@ def measured(
     return {WEIGHTED if weights else objective: total / (records * (sum(weights) if weights else len(domains)))}
 
 
-def _precision(parts: Sequence[Part], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
+def _precision(parts: Sequence[RecodedPart], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
     """Returns Sweeney's Prec = 1 − mean(level / last level) over the records that are not suppressed, a star being the last level."""
     lost, records, start = 0.0, 0, 0
     for part in parts:

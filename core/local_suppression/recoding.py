@@ -4,7 +4,7 @@ Readers know neither node nor stars: they see combinations of labels. Two parts 
 several levels of a hierarchy, and a starred value looks like the last level), and then it is one class. That is safe because both are: a
 union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too; entropy is concave and the earth
 mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone. Where
-persons count it is not always so, and ``core.local_suppression.unions`` sees to it.
+persons count it is not always so, and ``core.local_suppression.local_transformation`` sees to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.local_suppression.residual import Level, cells_taken
+from core.local_suppression.residual import ResidualLevel, cells_taken
 from core.recoding.classes import QidLabels, text_ranks
 from core.recoding.labels import STAR, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage
@@ -32,7 +32,7 @@ NOT_COUNTED = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RecodedPart:
     """Records that are published at one node.
 
     Attributes:
@@ -46,16 +46,16 @@ class Part:
     members: ClassMembers | None = None
 
     @classmethod
-    def of(cls, level: Level, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> Part:
+    def of(cls, level: ResidualLevel, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> RecodedPart:
         """Takes the published cells of a node; nothing is starred if nothing is said of it."""
         nothing = np.zeros((level.cells.cells, len(level.node)), np.bool_)
         return cls(level.cells, nothing if starred is None else starred, level.members).kept(published)
 
-    def kept(self, marked: NDArray[np.bool_]) -> Part:
+    def kept(self, marked: NDArray[np.bool_]) -> RecodedPart:
         """Returns the marked cells alone."""
         rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
-        return Part(cells_taken(self.cells, rows), self.starred[rows], self.members.owned(numbers) if self.members else None)
+        return RecodedPart(cells_taken(self.cells, rows), self.starred[rows], self.members.owned(numbers) if self.members else None)
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
         """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
@@ -64,7 +64,7 @@ class Part:
         return found
 
 
-def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
+def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
     """Makes every combination of labels that the parts publish a class; all columns are text.
 
     Args:
@@ -93,7 +93,9 @@ def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | No
     return Stage(cells.node, cells.packing, tuple(word[order] for word in words), joined[order])
 
 
-def labels_of(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
+def labels_of(
+    parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy]
+) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
     """Returns what the cells of all parts publish, and the class of each.
 
     Returns:
@@ -103,7 +105,7 @@ def labels_of(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> tuple[
     return labels, *same_labels(labels)
 
 
-def _labels(parts: Sequence[Part], hierarchy: Hierarchy, qid: int) -> QidLabels:
+def _labels(parts: Sequence[RecodedPart], hierarchy: Hierarchy, qid: int) -> QidLabels:
     taken = []
     for part in parts:
         texts = as_text(hierarchy.labels[part.cells.node[qid]]).take(pa.array(part.cells.codes[:, qid]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,16 +12,117 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
 from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
-from core.local_suppression.combinations import Integers, RareCombinations
-from core.local_suppression.local_transformation import Leveller
-from core.local_suppression.masks import Lenders, give_back
-from core.local_suppression.recoding import Part
-from core.local_suppression.residual import Level, Residual
-from core.local_suppression.unions import unsafe
+from core.local_suppression.local_transformation import Leveller, unsafe
+from core.local_suppression.recoding import RecodedPart
+from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
 from core.losses.losses import group_penalties
 from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
+from core.units.members import joined_members
+from core.units.unit import Records
 from schemas.job.suppression import SUPPRESSIONS
+
+MOST_TRIED = 4096
+"""Classes that are tried alone, those first that lose least."""
+UnitsOf = Callable[[Integers, int], Integers]
+"""Returns the units of each mask, shape (size,), given the mask to which each class of all lenders is given, each with all that is left,
+negative for none; and how many masks there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lenders:
+    """Classes that may be masked.
+
+    Attributes:
+        cells: The published combinations of one part.
+        classes: Shape (combinations,), int64, dense from 0: the class of each.
+        gains: Shape (combinations,), float64: what masking a record takes away, over all QIDs.
+    """
+
+    cells: RareCombinations
+    classes: Integers
+    gains: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """Number of classes."""
+        return int(self.classes.max(initial=-1)) + 1
+
+
+def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
+    """Returns which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
+
+    Args:
+        left: What is not published.
+        lenders: The parts whose classes may be given back.
+        promise: Says how many units the mask must have; nothing is given back for the sake of sensitive values.
+    """
+    sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in lenders]
+    counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(left.counts.sum()), _losses(lenders)
+    order = np.argsort(losses, kind="stable")
+    # What a mask takes from classes must not be more than what it saves.
+    order = order[np.cumsum(counts[order]) <= records]
+    if not len(order) or not records:
+        return None
+    units = _units_of(left, lenders, counts)
+
+    def fails(groups: Integers, size: int) -> NDArray[np.bool_]:
+        return promise.too_few(units(groups, size))
+
+    def given(chosen: Integers) -> list[NDArray[np.bool_]]:
+        marks = np.zeros(len(counts), np.bool_)
+        marks[chosen] = True
+        return [marks[start + lender.classes] for start, lender in zip(_starts(lenders), lenders, strict=False)]
+
+    def first(size: int) -> Integers:
+        groups = np.full(len(counts), -1)
+        groups[order[:size]] = 0
+        return groups
+
+    alone = np.full(len(counts), -1)
+    tried = order[:MOST_TRIED]
+    alone[tried] = np.arange(len(tried))
+    if len(safe := np.flatnonzero(~fails(alone, len(tried)))):
+        return given(tried[safe[:1]])
+    low, high = 1, len(order)
+    if fails(first(high), 1)[0]:
+        return None
+    # Bisected: each question counts anew who is in a union of all that is masked.
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fails(first(middle), 1)[0] else (low, middle)
+    return given(order[:high])
+
+
+def _starts(lenders: Sequence[Lenders]) -> Integers:
+    """Returns the number of the first class of each part, and how many classes there are."""
+    return np.cumsum([0, *(lender.size for lender in lenders)])
+
+
+def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
+    """Returns what masking each class of all parts takes away."""
+    lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
+    return np.concatenate([np.empty(0), *lost])
+
+
+def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
+    """Returns what counts the units of masks.
+
+    Args:
+        left: What is not published.
+        lenders: The parts whose classes may be given back.
+        counts: Shape (classes of all lenders,), their records.
+    """
+    mine = left.classes.union(np.ones(len(left.counts), np.bool_)).units
+    if left.members is None:
+        return lambda groups, size: mine + Records(counts).count(groups, size)
+    parts = [left.members_of(np.zeros(len(left.counts), np.int64))]
+    for start, lender in zip(_starts(lenders), lenders, strict=False):
+        parts.append(lender.cells.members_of(lender.classes + start + 1))
+    # Who is in what is left and in a class too is counted once: what is left is the class before the first.
+    joined = joined_members(parts).merged()
+    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.whose.persons
+    return lambda groups, size: mine + persons.besides(before, np.append(groups, -1)[classes], size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +138,14 @@ class Treated:
         dropped: By node, the cells of such classes, whose records later parts must not take up.
     """
 
-    parts: list[Part]
+    parts: list[RecodedPart]
     unpublished: NDArray[np.int64]
     least: int | None
     uneven: int = 0
     dropped: tuple[Histogram, ...] = ()
 
 
-def treat(levels: Sequence[Level], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
     """Treats what is left after all rounds.
 
     Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
@@ -56,7 +157,7 @@ def treat(levels: Sequence[Level], left: Residual, treatment: Treatment, levelle
         leveller: Looks at nodes.
         domains: One per QID.
     """
-    parts = [Part.of(level, ~level.failing) for level in levels]
+    parts = [RecodedPart.of(level, ~level.failing) for level in levels]
     rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
@@ -90,7 +191,7 @@ def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller)
     return broken
 
 
-def _masked(parts: Sequence[Part], given: Sequence[Bools]) -> list[Part]:
+def _masked(parts: Sequence[RecodedPart], given: Sequence[Bools]) -> list[RecodedPart]:
     later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
     return [*parts[:1], *later, *parts[1 + len(later) :]]
 
@@ -102,11 +203,11 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
     return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
 
 
-def _with_rest(parts: Sequence[Part], rest: Level, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
+def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
     """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
     published, least = stars.published.copy(), stars.least
     while published.any():
-        last = Part.of(rest, published, stars.starred)
+        last = RecodedPart.of(rest, published, stars.starred)
         failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
         if not failing.any():
             return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
@@ -122,7 +223,7 @@ def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Pro
     return give_back(left, lenders, promise)
 
 
-def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
+def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
     """Returns the cells of a node with what a star takes from each."""
     codes = level.cells.codes
     penalties = [
@@ -133,8 +234,8 @@ def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain])
 
 
 def _starred(
-    levels: Sequence[Level], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
-) -> tuple[Level, RareCombinations, CellSuppression]:
+    levels: Sequence[ResidualLevel], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
+) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
     """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
     tried = []
     for level in levels if stars else levels[-1:]:

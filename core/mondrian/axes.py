@@ -19,7 +19,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.table import LabelTable, listed_rows
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
@@ -27,7 +27,7 @@ Order = Literal["listed", "ends", "ascending"]
 """Siblings as they are listed, the most frequent at both ends and the rarest in the middle, or from the rarest to the most frequent."""
 
 
-def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> Axis:
+def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> CutAxis:
     """Returns the axis of a QID: numbers and dates ascending, other values in the order of the leaves of their hierarchy.
 
     Args:
@@ -46,7 +46,7 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
         leaves = _leaves(qid, domain, hierarchy, folder, order)
         # A null is no part of the order and keeps the last rank.
         ranks[leaves] = np.arange(len(leaves))
-    return Axis(qid.name, ranks, numbers, domain.nulls > 0)
+    return CutAxis(qid.name, ranks, numbers, domain.nulls > 0)
 
 
 def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:

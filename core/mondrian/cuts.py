@@ -10,12 +10,12 @@ from core.mondrian.rows import (  # fmt: skip
     NO_CUT,
     Bounds,
     Cut,
+    CutBuffers,
+    CutPrices,
+    CutScale,
     Numbers,
     PersonsByRow,
-    Prices,
-    Room,
     Rows,
-    Scale,
     find_extents,
     split,
     weigh,
@@ -39,7 +39,7 @@ def median_cut(
     k: int,
     demands: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
+    room: CutBuffers,
 ) -> Cut:
     """Cuts a QID at its median by weight; where that may not be, just below the median value.
 
@@ -95,14 +95,14 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
 def choose_cut(
     rows: Rows,
     bounds: Bounds,
-    scale: Scale,
+    scale: CutScale,
     score: int,
     mode: int,
     k: int,
     demands: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
-    prices: Prices | None,
+    room: CutBuffers,
+    prices: CutPrices | None,
 ) -> Cut:
     """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
 
@@ -141,15 +141,15 @@ def choose_cut(
 def cut_of(
     rows: Rows,
     bounds: Bounds,
-    scale: Scale,
+    scale: CutScale,
     score: int,
     mode: int,
     k: int,
     demands: Demands | None,
     tried: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
-    prices: Prices | None,
+    room: CutBuffers,
+    prices: CutPrices | None,
 ) -> Cut:
     """Returns the cut of a node, if any is made.
 
@@ -176,15 +176,15 @@ def cut_of(
 def cut_all(
     rows: Rows,
     small: int,
-    scale: Scale,
+    scale: CutScale,
     score: int,
     mode: int,
     k: int,
     demands: Demands | None,
     tried: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
-    prices: Prices | None,
+    room: CutBuffers,
+    prices: CutPrices | None,
 ) -> Numbers:
     """Cuts until no cut is allowed; rows are put in the order of their classes.
 

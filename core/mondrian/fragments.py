@@ -13,21 +13,129 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.coding import Words
+from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
 from core.mondrian.ranks import axes_scale, narrowed
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, Rows, split
-from core.mondrian.trees import LEAF, led
-from core.privacy.kernels import is_compiled
+from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole
+from core.privacy.kernels import Demands, is_compiled
 from core.privacy.promise import Promise
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def sampled(words: Words, share: float, seed: int) -> NDArray[np.bool_]:
+    """Returns which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
+
+    Args:
+        words: The cells, arrays of shape (n,).
+        share: From 0 to 1; 1 takes all.
+        seed: Another one draws another sample.
+    """
+    state: NDArray[np.uint64] = np.full(len(words[0]), _mixed(np.array([seed], np.uint64))[0])
+    for word in words:
+        state = _mixed(state ^ word.astype(np.uint64))
+    # 53 bits, as many as a float has: the share becomes a whole number and the comparison exact.
+    drawn: NDArray[np.bool_] = (state >> np.uint64(11)) < np.uint64(round(share * (1 << 53)))
+    return drawn
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea and Flood 2014): neighbouring numbers come out unrelated."""
+    numbers = numbers + _ODD
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
+    mixed: NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
+    return mixed
+
+
+LEAF = -1
+kernel = compiler(
+    "recoding.price_kernels",
+    "privacy.holder_kernels",
+    "privacy.kernels",
+    "privacy.refusals",
+    "mondrian.rows",
+    "mondrian.halves",
+    "mondrian.scores",
+    "mondrian.cuts",
+    "mondrian.fragments",
+)  # fmt: skip
+
+
+@kernel
+def cut_tree(
+    rows: Rows,
+    scale: CutScale,
+    score: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    tried: Demands | None,
+    people: PersonsByRow | None,
+    room: CutBuffers,
+    prices: CutPrices | None,
+) -> Numbers:
+    """Cuts until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remembers the cuts.
+
+    Returns:
+        Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
+        right one; of a leaf its number, from left to right. The root is node 0.
+    """
+    nodes = np.empty((1024, 3), np.int64)
+    stack = np.empty((1024, 3), np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, rows.ranks.shape[0], 0
+    depth, leaves, size = whole(1), whole(0), whole(1)
+    while depth:
+        depth -= 1
+        first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
+        if cut[0] < 0:
+            nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
+            leaves += 1
+            continue
+        middle = split(rows, (first, end), cut, room)
+        nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
+        if size + 2 > nodes.shape[0]:
+            nodes = np.concatenate((nodes, np.empty_like(nodes)))
+        if depth + 2 > stack.shape[0]:
+            stack = np.concatenate((stack, np.empty_like(stack)))
+        stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
+        stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
+        depth += 2
+        size += 2
+    return nodes[:size].copy()
+
+
+@kernel
+def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
+    """Returns the leaf of each row, shape (rows,).
+
+    Args:
+        ranks: Shape (rows, QIDs).
+        qids: Shape (nodes,): the QID that a node is cut by or LEAF.
+        cuts: Shape (nodes,): the greatest rank that goes left.
+        lefts: Shape (nodes,): the left child, after which comes the right one; of a leaf its number. The root is node 0.
+    """
+    leaves = np.empty(ranks.shape[0], np.int64)
+    for row in range(ranks.shape[0]):
+        node = whole(0)
+        while qids[node] != LEAF:
+            # Added up, not branched upon: which way the next record goes is anybody's guess.
+            node = lefts[node] + np.int64(np.int64(ranks[row, qids[node]]) > cuts[node])
+        leaves[row] = lefts[node]
+    return leaves
+
 
 Ranks = NDArray[np.unsignedinteger[Any]]
 Group = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Tree:
+class CutTree:
     """Cuts of the whole dataset, as arrays with one entry per node; the root is node 0, children come after their parent.
 
     Attributes:
@@ -72,7 +180,7 @@ class _Node:
         return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
 
 
-def _tree(root: _Node) -> Tree:
+def _tree(root: _Node) -> CutTree:
     """Numbers the nodes level by level and the leaves from left to right."""
     order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
     places: list[tuple[int, int, int]] = []
@@ -80,12 +188,12 @@ def _tree(root: _Node) -> Tree:
         places.append((node.qid, node.rank, len(order) if node.halves else numbers[id(node)]))
         order.extend(node.halves or ())
     qids, ranks, lefts = zip(*places, strict=True)
-    return Tree(qids, ranks, lefts)
+    return CutTree(qids, ranks, lefts)
 
 
 def multidimensional(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
-) -> Tree:
+) -> CutTree:
     """Cuts a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
 
     Args:
@@ -125,7 +233,7 @@ def multidimensional(
     return _tree(root)
 
 
-def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> Tree:
+def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
     """Cuts a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
 
     Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
@@ -153,7 +261,7 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
     return _Node(qid, ranks[middle], (_balanced(qid, ranks[:middle]), _balanced(qid, ranks[middle + 1 :])))
 
 
-def merge_thin(tree: Tree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
+def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
     """Merges leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
 
     Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment

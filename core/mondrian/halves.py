@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.rows import Bounds, Cut, Numbers, PersonsByRow, Room, Rows, is_left, whole
+from core.mondrian.rows import Bounds, Cut, CutBuffers, Numbers, PersonsByRow, Rows, is_left, whole
 from core.privacy.kernels import Demands, keeps, kernel
 from core.privacy.refusals import refusal_tells
 
@@ -13,7 +13,15 @@ Spreads = tuple[int, int, int, int]
 
 @kernel
 def allowed(
-    rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, people: PersonsByRow | None, room: Room
+    rows: Rows,
+    bounds: Bounds,
+    cut: Cut,
+    left: int,
+    weight: int,
+    k: int,
+    demands: Demands | None,
+    people: PersonsByRow | None,
+    room: CutBuffers,
 ) -> bool:
     """Tells whether both halves of a cut keep the privacy model.
 
@@ -43,7 +51,7 @@ def allowed(
 
 
 @kernel
-def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: Room) -> bool:
+def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
     """Tells whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
 
     Args:
@@ -67,7 +75,7 @@ def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: Per
 
 
 @kernel
-def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> tuple[Numbers, Numbers, Numbers]:
+def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> tuple[Numbers, Numbers, Numbers]:
     """Returns the values of a node, the records of each, and the records of both halves."""
     left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     codes, totals = np.empty(left_size + right_size, np.int64), np.empty(left_size + right_size, np.int64)
@@ -146,7 +154,9 @@ def _next_stamp(people: PersonsByRow) -> int:
 
 
 @kernel
-def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: PersonsByRow | None, room: Room) -> bool:
+def _spread_enough(
+    rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: PersonsByRow | None, room: CutBuffers
+) -> bool:
     """Tells whether both halves keep the privacy model in one sensitive column."""
     if people is None:
         left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
@@ -167,7 +177,7 @@ def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: D
 
 
 @kernel
-def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Spreads:
+def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> Spreads:
     """Counts the records of each value in both halves; returns all counts of a half together and its values, left and right."""
     ranks, weights, sensitive, order = rows.ranks, rows.weights, rows.sensitive, rows.order
     counts, present = room.counts, room.present
@@ -191,7 +201,7 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Sp
 
 
 @kernel
-def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: Room) -> Spreads:
+def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: CutBuffers) -> Spreads:
     """Does the same with everybody counted once for each of their values in a half."""
     starts, values, seen, order = people.starts, people.values, people.seen_values, rows.order
     sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks

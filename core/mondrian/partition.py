@@ -16,13 +16,39 @@ from core.columns.thread_share import threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
-from core.mondrian.people import persons_by_row, unseen
-from core.mondrian.ranks import Axis, axes_scale
-from core.mondrian.rows import BLOCK, PersonsByRow, Prices, Room, Rows, Scale, Told, whole
+from core.mondrian.ranks import CutAxis, axes_scale
+from core.mondrian.rows import BLOCK, CutBuffers, CutDisclosure, CutPrices, CutScale, PersonsByRow, Rows, whole
+from core.persons.kernels import group
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.promise import Promise
-from core.units.rows import EVERY_RECORD
+from core.units.rows import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
+
+
+def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsByRow | None:
+    """Lists the persons of rows row by row; None where every record counts, so that what looks at persons is not even compiled.
+
+    Args:
+        unit: Whose the rows are.
+        sensitive: Shape (rows, sensitive columns), the codes of their values.
+    """
+    if not isinstance(unit, RowPersons):
+        return None
+    starts, order = group(np.where(unit.numbers < 0, np.int64(-1), unit.places), np.arange(len(unit.numbers)), unit.of)
+    persons, rows = unit.numbers[order], unit.places[order]
+    values, most = np.empty((sensitive.shape[1], len(order)), np.int32), 0
+    for column in range(len(values)):
+        codes = sensitive[rows, column].astype(np.int64)
+        # In 64 bits: there may be more pairs of a person and a value than 32 have room for.
+        found, values[column] = np.unique(persons.astype(np.int64) * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
+        most = max(most, len(found))
+    return PersonsByRow(starts, persons, values, np.zeros(unit.size, np.int64), np.zeros(most, np.int64), np.zeros(1, np.int64))
+
+
+def unseen(persons: PersonsByRow) -> PersonsByRow:
+    """Returns the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
+    return persons._replace(seen=np.zeros_like(persons.seen), seen_values=np.zeros_like(persons.seen_values), passes=np.zeros(1, np.int64))
+
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
 SCORES: dict[Score, int] = {
@@ -100,7 +126,7 @@ class Partition:
         return classes
 
 
-def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
+def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
     """Makes the scratch arrays of the kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
@@ -109,7 +135,7 @@ def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
     def numbers(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)
 
-    return Room(
+    return CutBuffers(
         stamps=numbers(sum(axis.size for axis in axes) + 1), lows=numbers(qids), highs=numbers(qids), distinct=numbers(qids),
         most=np.array([axis.size for axis in axes], np.int64),
         scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest),
@@ -117,10 +143,10 @@ def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[Axis], rows: int, told: Told | None) -> Prices:
+def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -> CutPrices:
     """Makes the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
     widest = max(axis.size for axis in axes)
-    return Prices(
+    return CutPrices(
         np.zeros(rows, np.int32),
         np.zeros(widest, np.int64),
         np.zeros(widest),
@@ -129,7 +155,7 @@ def prices_for(axes: Sequence[Axis], rows: int, told: Told | None) -> Prices:
     )
 
 
-def _cores_for(axes: Sequence[Axis], score: Score) -> int:
+def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
     """Returns how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
     widest, ranks = max(axis.size for axis in axes), sum(axis.size for axis in axes)
     # Stamps, values and sums; and for prices four arrays more.
@@ -137,24 +163,24 @@ def _cores_for(axes: Sequence[Axis], score: Score) -> int:
     return max(min(threads_here(), SCRATCH // bytes_each), 1)
 
 
-def nothing_told(axes: Sequence[Axis]) -> Told:
+def nothing_told(axes: Sequence[CutAxis]) -> CutDisclosure:
     """Returns prices of what classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
-    return Told(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
+    return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
 
 def partition(
     ranks: NDArray[np.unsignedinteger[Any]],
     weights: NDArray[np.int64],
-    axes: Sequence[Axis],
+    axes: Sequence[CutAxis],
     rules: Rules,
     score: Score = "representativity",
     *,
     mode: Mode = "strict",
     sensitive: NDArray[np.int32] | None = None,
-    scale: Scale | None = None,
+    scale: CutScale | None = None,
     unit: Unit = EVERY_RECORD,
-    told: Told | None = None,
+    told: CutDisclosure | None = None,
 ) -> Partition:
     """Cuts rows into classes; the rows must keep the rules as a whole.
 

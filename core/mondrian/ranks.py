@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.mondrian.rows import Scale
+from core.mondrian.rows import CutScale
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class CutAxis:
     """The values of one QID in the order in which it is cut: numbers ascending, others as the leaves of their hierarchy, a null last.
 
     Attributes:
@@ -46,17 +46,17 @@ class Axis:
         return bool(np.array_equal(self.ranks, np.arange(self.size, dtype=self.ranks.dtype)))
 
 
-class CutAxes(tuple[Axis, ...]):
+class CutAxes(tuple[CutAxis, ...]):
     """The axes of a job; what kernels measure them by, which is as long as all domains together, is worked out once.
 
     Attributes:
         scale: What kernels measure the QIDs by. It has the numbers of all axes, and these look at them there.
     """
 
-    scale: Scale
+    scale: CutScale
 
     @classmethod
-    def of(cls, axes: Iterable[Axis]) -> Self:
+    def of(cls, axes: Iterable[CutAxis]) -> Self:
         """Puts axes together, one per QID."""
         given = list(axes)
         scale = _scale_of(given)
@@ -69,7 +69,7 @@ class CutAxes(tuple[Axis, ...]):
         return made
 
 
-def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArray[np.unsignedinteger[Any]]:
     """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
 
     Args:
@@ -79,7 +79,9 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[n
     return ranks_of_columns(codes.T, axes)
 
 
-def ranks_of_columns(columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+def ranks_of_columns(
+    columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[CutAxis]
+) -> NDArray[np.unsignedinteger[Any]]:
     """Does the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
     # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
     ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
@@ -88,12 +90,12 @@ def ranks_of_columns(columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any],
     return ranks
 
 
-def axes_scale(axes: Sequence[Axis]) -> Scale:
+def axes_scale(axes: Sequence[CutAxis]) -> CutScale:
     """Returns what kernels measure the QIDs by."""
     return axes.scale if isinstance(axes, CutAxes) else _scale_of(axes)
 
 
-def _scale_of(axes: Sequence[Axis]) -> Scale:
+def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
     starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
     places = np.zeros(int(starts[-1]))
     wholes = np.full(len(axes), -1.0)
@@ -102,10 +104,10 @@ def _scale_of(axes: Sequence[Axis]) -> Scale:
             places[start : start + axis.values] = axis.numbers
             wholes[position] = axis.numbers[-1] - axis.numbers[0] if axis.values else 0.0
     nulls = np.array([axis.values for axis in axes], np.int64)
-    return Scale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
+    return CutScale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
 
 
-def narrowed(axes: Sequence[Axis], ranks: NDArray[np.unsignedinteger[Any]]) -> Scale:
+def narrowed(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
     """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
     whole = axes_scale(axes)
     wholes, domains = whole.wholes.copy(), whole.domains.copy()

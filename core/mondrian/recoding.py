@@ -15,18 +15,44 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
-from core.mondrian.prices import told_of
-from core.mondrian.ranks import Axis, narrowed, ranks_of
-from core.mondrian.rows import Told
+from core.mondrian.ranks import CutAxis, narrowed, ranks_of
+from core.mondrian.rows import CutDisclosure
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import same_labels
-from core.recoding.prices import Labels
+from core.recoding.price_kernels import KIND, RANGE, SECOND, SET, SIDE
+from core.recoding.prices import LabelPrices, label_prices
 from core.recoding.recoding import Intervals
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.job.mondrian import Generalisation
+
+SHARE = 0.2
+"""How much of a price is that of the label; the rest is that of the values that a class holds. By labels alone a cut is worth nothing until
+both halves have another label, and the first cuts of all are made blindly; by values alone they are made for what nobody reads."""
+
+
+def told_of(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
+    """Returns what labels cost, by the ranks of axes.
+
+    Args:
+        labels: One per QID: what classes publish.
+        axes: One per QID.
+    """
+    prices, places, _ = label_prices(labels, published=1, held=0)
+    ends = np.cumsum([place.shape[1] for place in places])
+    of_ranks, shares = [], []
+    for label, axis, place, column in zip(labels, axes, places, ends - 1, strict=True):
+        mine = np.empty((axis.size, 2), np.int32)
+        mine[axis.ranks] = place[:, [0, -1]]
+        of_ranks.append(mine)
+        kind, paired = prices.terms[column, KIND], prices.terms[column, SIDE] == SECOND
+        # Ranges with the ends of the class, and sets, tell what a class holds.
+        same = kind == SET or (kind == RANGE and label.ends is None)
+        shares.append(0.0 if same and (kind == SET or paired or not axis.nulls) else SHARE)
+    return CutDisclosure(np.array(shares), np.concatenate(of_ranks), (ends - 1).astype(np.int64), prices.terms, prices.numbers)
+
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -48,7 +74,7 @@ class Cutting:
         ends: Where intervals of each QID may end, None for the values of a class; empty where that goes for all.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[CutAxis, ...]
     domains: tuple[Domain, ...]
     hierarchies: tuple[Hierarchy, ...]
     rules: Rules
@@ -60,12 +86,12 @@ class Cutting:
     ends: tuple[Ends | None, ...] = ()
 
     @property
-    def told(self) -> Told | None:
+    def told(self) -> CutDisclosure | None:
         """What labels cost, for the score that asks."""
         if self.score != "ncp":
             return None
         ends = self.ends or (None,) * len(self.axes)
-        return told_of([Labels(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes)
+        return told_of([LabelPrices(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes)
 
     def ranks(self, codes: Codes) -> Codes:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""

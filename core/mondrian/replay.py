@@ -16,13 +16,11 @@ from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
-from core.mondrian.fragments import Tree
-from core.mondrian.partition import MODES, SCORES, Partition, Rules, prices_for, room_for
-from core.mondrian.people import persons_by_row
-from core.mondrian.ranks import Axis, axes_scale, narrowed
+from core.mondrian.fragments import CutTree, cut_tree
+from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
+from core.mondrian.ranks import CutAxis, axes_scale, narrowed
 from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
 from core.mondrian.rows import Rows
-from core.mondrian.trees import cut_tree
 from core.recoding.labels import STAR
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
 from core.units.sensitive_axes import without_sensitive
@@ -30,7 +28,7 @@ from core.units.unit import Unit
 from schemas.job.suppression import SUPPRESSIONS
 
 
-def tree_of(cutting: Cutting, given: RowTable) -> Tree:
+def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
     """Returns the cuts that ``Cutting.cut`` makes of rows."""
     axes, rules = cutting.axes, cutting.rules
     codes = given.codes
@@ -43,7 +41,7 @@ def tree_of(cutting: Cutting, given: RowTable) -> Tree:
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
     nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.asked, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
-    return Tree(qids, cuts, lefts)
+    return CutTree(qids, cuts, lefts)
 
 
 def together(one: Domain, other: Domain) -> Domain:
@@ -55,7 +53,7 @@ def together(one: Domain, other: Domain) -> Domain:
     return Domain(one.qid, ordered, counts, int(one.nulls > 0 or other.nulls > 0))
 
 
-def places_of(old: Domain, old_axis: Axis, new: Domain, both: Domain, axis: Axis) -> NDArray[np.int64]:
+def places_of(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
     """Returns where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
 
     Args:
@@ -194,7 +192,7 @@ def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppre
     }
 
 
-def leaves_of(tree: Tree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def leaves_of(tree: CutTree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Returns the leaf of each cell, shape (cells,); ``codes`` has the shape (cells, QIDs or more), ``places`` one array per QID."""
     ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(places)], axis=1)
     return tree.leaf_of(ranks)

@@ -65,7 +65,7 @@ class Rows(NamedTuple):
     order: NDArray[np.int32]
 
 
-class Scale(NamedTuple):
+class CutScale(NamedTuple):
     """What the QIDs are measured by.
 
     Attributes:
@@ -83,7 +83,7 @@ class Scale(NamedTuple):
     domains: Floats
 
 
-class Room(NamedTuple):
+class CutBuffers(NamedTuple):
     """Scratch arrays, made once.
 
     Attributes:
@@ -109,7 +109,7 @@ class Room(NamedTuple):
     strays: Numbers
 
 
-class Told(NamedTuple):
+class CutDisclosure(NamedTuple):
     """What the labels of classes cost, beside what they hold.
 
     Attributes:
@@ -127,7 +127,7 @@ class Told(NamedTuple):
     numbers: Places
 
 
-class Prices(NamedTuple):
+class CutPrices(NamedTuple):
     """What the score that prices every possible cut needs: scratch arrays and what labels cost.
 
     Attributes:
@@ -141,7 +141,7 @@ class Prices(NamedTuple):
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
-    told: Told
+    told: CutDisclosure
 
 
 @njit(inline="always")
@@ -151,7 +151,7 @@ def is_left(rank: Number, number: Number, most: int, last: int) -> bool:
 
 
 @kernel
-def find_extents(rows: Rows, bounds: Bounds, scale: Scale, room: Room) -> None:
+def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) -> None:
     """Writes the least and the greatest rank of each QID in a node into ``room``, and how many different ones there are."""
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
     ranks, starts, stamps = rows.ranks, scale.starts, room.stamps
@@ -183,7 +183,7 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
 
 
 @kernel
-def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room) -> int:
+def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
     """Adds up the records of each rank of a QID in a node.
 
     Args:
@@ -221,7 +221,7 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
 
 
 @kernel
-def split(rows: Rows, bounds: Bounds, cut: Cut, room: Room) -> int:
+def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
     """Moves the rows of the left half to the front of a node, in place; returns where the right half starts.
 
     Block by block from both ends (Edelkamp and Weiss 2016): rows that stand on the wrong side are listed without a branch, because which

@@ -12,13 +12,13 @@ from core.mondrian.rows import (
     NO_CUT,
     Bounds,
     Cut,
+    CutBuffers,
+    CutPrices,
+    CutScale,
     Floats,
     Numbers,
     PersonsByRow,
-    Prices,
-    Room,
     Rows,
-    Scale,
     order_of_rows,
     weigh,
     whole,
@@ -30,7 +30,7 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 
 @kernel
-def reach(qid: int, scale: Scale, room: Room) -> float:
+def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
     """Returns how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
 
     Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
@@ -54,7 +54,7 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 
 @kernel
-def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: Scale, room: Room) -> float:
+def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
     """Returns how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
 
     SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
@@ -71,7 +71,7 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
 
 
 @kernel
-def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, prices: Prices) -> None:
+def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers, prices: CutPrices) -> None:
     """Writes the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
 
     Args:
@@ -107,10 +107,10 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, price
 
 
 @kernel
-def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: Scale) -> float:
+def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
     """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
 
-    Beside a null the label of numbers stands for one value more (`core.recoding.nulls.price_beside_null`).
+    Beside a null the label of numbers stands for one value more (`core.recoding.labels.price_beside_null`).
 
     Args:
         qid: The QID.
@@ -136,12 +136,12 @@ def cheapest_cut(
     rows: Rows,
     bounds: Bounds,
     weight: int,
-    scale: Scale,
+    scale: CutScale,
     k: int,
     demands: Demands | None,
     people: PersonsByRow | None,
-    room: Room,
-    prices: Prices,
+    room: CutBuffers,
+    prices: CutPrices,
 ) -> Cut:
     """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
 
@@ -183,7 +183,7 @@ def cheapest_cut(
 
 
 @kernel
-def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: Floats, room: Room, prices: Prices) -> None:
+def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, costs: Floats, room: CutBuffers, prices: CutPrices) -> None:
     """Adds, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
 
     Args:

@@ -16,7 +16,7 @@ kernel = compiler("privacy.holder_kernels")
 NOT_ASKED = -1.0
 
 
-class Held(NamedTuple):
+class HolderBounds(NamedTuple):
     """By how many persons of a class a value may be held, by sensitive column; a demand that is not made is negative.
 
     Attributes:
@@ -36,9 +36,9 @@ class Held(NamedTuple):
     shares: NDArray[np.float64]
 
 
-def nothing_held(columns: int, most: int) -> Held:
+def nothing_held(columns: int, most: int) -> HolderBounds:
     """Returns that nothing is asked of so many columns, of at most so many values."""
-    return Held(
+    return HolderBounds(
         np.zeros(columns, np.bool_),
         np.full(columns, -1, np.int64),
         np.full((columns, 2), -1, np.int64),
@@ -48,7 +48,7 @@ def nothing_held(columns: int, most: int) -> Held:
     )
 
 
-def demand_of_holders(held: Held, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
+def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
     """Writes down a condition on who holds a value.
 
     Args:
@@ -76,7 +76,9 @@ def demand_of_holders(held: Held, model: Holders, column: int, whole: NDArray[np
 
 
 @kernel
-def held_by_few(persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: Held) -> bool:
+def held_by_few(
+    persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: HolderBounds
+) -> bool:
     """Tells whether no value of a class is held by too many of its persons.
 
     Args:
@@ -97,7 +99,7 @@ def held_by_few(persons: int, counts: NDArray[np.int64], present: NDArray[np.int
 
 
 @kernel
-def fewest_too_many(persons: int, code: int, column: int, null: int, held: Held) -> int:
+def fewest_too_many(persons: int, code: int, column: int, null: int, held: HolderBounds) -> int:
     """Returns by how many persons of a class a value is held at least if it is by too many; more than all if it cannot be.
 
     Args:

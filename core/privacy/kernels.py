@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.privacy.holder_kernels import Held, demand_of_holders, held_by_few, nothing_held
+from core.privacy.holder_kernels import HolderBounds, demand_of_holders, held_by_few, nothing_held
 from core.privacy.holders import Holders
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
@@ -59,7 +59,7 @@ class Demands(NamedTuple):
     parents: NDArray[np.int64]
     heights: NDArray[np.int64]
     nulls: NDArray[np.int64]
-    held: Held
+    held: HolderBounds
 
 
 def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -62,3 +64,18 @@ def fixed_width(text: str, width: int, kept: int) -> pa.Array:
     characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
     ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
     return pa.LargeStringArray.from_buffers(len(characters), pa.py_buffer(ends), pa.py_buffer(characters))
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a treatment may need besides values.
+
+    Attributes:
+        key: Its key; empty if it has none.
+        look_up: Finds what a vault has for each text of an array: its token, or for a token its text.
+        subjects: Whose values they are, as long as these; of any type that has texts.
+    """
+
+    key: bytes = b""
+    look_up: Callable[[pa.Array], pa.Array] | None = None
+    subjects: pa.Array | None = None

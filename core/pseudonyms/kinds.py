@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
-from core.pseudonyms.means import Means
+from core.pseudonyms.keyed_hash import Means, day_shifts, keyed_hash
 from core.pseudonyms.treatments import covered_text, decrypted, encrypted, has_text, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError

@@ -13,8 +13,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
-from core.recoding.labels import STAR, ancestors, ranges, value_sets
-from core.recoding.nulls import beside_null, can_name_nulls, price_beside_null
+from core.recoding.labels import STAR, ancestors, beside_null, can_name_nulls, price_beside_null, ranges, value_sets
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 

@@ -17,7 +17,7 @@ from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
-from core.recoding.nulls import can_name_nulls
+from core.recoding.labels import can_name_nulls
 from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from schemas.job.mondrian import Generalisation
 
@@ -28,7 +28,7 @@ MOST_IN_TABLE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class LabelPrices:
     """What the classes of a job publish for one QID.
 
     Attributes:
@@ -64,7 +64,9 @@ class _Column(NamedTuple):
     counted: bool
 
 
-def label_prices(labels: Sequence[Labels], published: int = PUBLISHED, held: int = HELD) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
+def label_prices(
+    labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
+) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
     """Returns what labels cost, and where the values stand.
 
     Args:
@@ -97,11 +99,11 @@ def _sides(column: _Column) -> NDArray[np.int64]:
     return np.array([ALONE] if column.places.shape[1] == 1 else [FIRST, SECOND])
 
 
-def _each(found: Sequence[tuple[Labels, _Column]], name: str) -> NDArray[np.int64]:
+def _each(found: Sequence[tuple[LabelPrices, _Column]], name: str) -> NDArray[np.int64]:
     return np.array([getattr(column, name) for _, column in found for _ in _sides(column)], np.int64)
 
 
-def _column(label: Labels) -> _Column:
+def _column(label: LabelPrices) -> _Column:
     domain, hierarchy = label.domain, label.hierarchy
     way, named = label.way or usual_way(domain, hierarchy), bool(domain.nulls) and can_name_nulls(domain, hierarchy)
     size = len(domain.values)
@@ -144,7 +146,7 @@ def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
     return found.ravel()
 
 
-def _groups(label: Labels) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+def _groups(label: LabelPrices) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """Returns the group of each code at every level that may be published, and the penalty of each group."""
     hierarchy, levels = label.hierarchy, range(label.hierarchy.least, label.hierarchy.levels)
     groups = [hierarchy.groups[level].astype(np.int64) for level in levels]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.formats.published import PublishedValues, value_keys
-from core.recoding.grids import grid_of
+from core.recoding.ends import grid_of
 from core.recoding.group_kernels import cut_groups
 from core.recoding.kernels import cut_places
 from schemas.privacy.publish import OTHER, SHARED, Publishing, Way

@@ -18,9 +18,9 @@ from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication
-from schemas.release.endpoints import RANGED, endpoints_of
+from schemas.release.claimed_levels import RANGED, endpoints_of
+from schemas.release.figures import Kind
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
-from schemas.release.together import Kind
 
 
 @dataclass(frozen=True)

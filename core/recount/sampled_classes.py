@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.recount.groups import Groups
-from core.recount.truth import Part, part_of
+from core.recount.truth import DigestPart, part_of
 from schemas.errors.base import counted
 
 MOST = 64
@@ -31,7 +31,9 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) ->
     return Groups(f"{release} AS r", ((_digest(columns, drawn), "digest"),), (), first=MOST)
 
 
-def sample_groups(release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[Part], most: int, drawn: int) -> Groups:
+def sample_groups(
+    release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
+) -> Groups:
     """Returns how the records of the classes of least digest are counted, apart by what is beside their labels.
 
     That is ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. Two classes of the same digest are taken both or

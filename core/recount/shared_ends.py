@@ -21,10 +21,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import KEPT_ENDS
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_scales import KEPT_ENDS, written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
-from schemas.release.labels import NULL_MEMBER
+from schemas.release.claimed_levels import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""
@@ -46,7 +45,7 @@ _LAST = 31
 Key = Any
 
 
-class Axis:
+class EndsAxis:
     """Values on the lines of their hierarchy, and the text of an end as something to compare.
 
     Attributes:
@@ -126,7 +125,7 @@ def step_lines(values: pa.Array, people: Sequence[int], k: int) -> list[StepLine
     return steps
 
 
-def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
+def _allowed(label: str, axis: EndsAxis, lows: set[Key], highs: set[Key]) -> bool:
     beside = _BESIDE_NULL.fullmatch(label)
     try:
         if beside and not (_RANGE.fullmatch(beside[1]) or _OPEN.fullmatch(beside[1])):
@@ -142,7 +141,7 @@ def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
     return True
 
 
-def _ends(axis: Axis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
+def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
     """Returns what ranges may begin and end with; None where they may be open."""
     so_far = np.zeros(len(people) + 1, np.int64)
     np.cumsum(people, out=so_far[1:])
@@ -205,7 +204,7 @@ def _chain(widths: list[int], places: Sequence[int], factor: int) -> list[int]:
     return widths
 
 
-def _numbers(values: pa.Array, spec: HierarchySpec | None) -> Axis:
+def _numbers(values: pa.Array, spec: HierarchySpec | None) -> EndsAxis:
     floating, whole_only = pt.is_floating(values.type), pt.is_integer(values.type)
     used = 0 if whole_only else max(chain([0], (-int(number.as_tuple().exponent) for number in _exact(values))))
     origin, widths = Decimal(0), [Decimal(0)]
@@ -241,7 +240,7 @@ def _numbers(values: pa.Array, spec: HierarchySpec | None) -> Axis:
             return whole
         return key(format(Decimal(whole).scaleb(-used, EXACT), "f"))
 
-    return Axis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
+    return EndsAxis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
 
 
 def _exact(values: pa.Array) -> Iterator[Decimal]:
@@ -265,7 +264,7 @@ def _whole(number: Decimal, used: int) -> int | None:
     return whole * 10**moved if moved >= 0 else None
 
 
-def _moments(values: pa.Array) -> Axis:
+def _moments(values: pa.Array) -> EndsAxis:
     """Puts moments into a calendar of 32 days a month; a time with a zone by UTC."""
     dated = pt.is_date(values.type)
     ticks = 1 if dated else _TICKS[values.type.unit]
@@ -285,7 +284,7 @@ def _moments(values: pa.Array) -> Axis:
         plain = np.datetime64(spelt.replace(tzinfo=None), "us") - (np.timedelta64(zone) if zone else np.timedelta64(0, "us"))
         return int(plain.astype(f"datetime64[{unit}]").astype(np.int64))
 
-    return Axis(
+    return EndsAxis(
         places,
         _chain([*clock, *(days * day for days in _DAYS)], places, 2),
         key,

@@ -16,7 +16,7 @@ from schemas.errors.base import counted
 
 
 @dataclass(frozen=True)
-class Spread:
+class ShareSpread:
     """What was counted of a promise on a sensitive column.
 
     Attributes:
@@ -33,7 +33,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Classes:
+class ShareClasses:
     """What was counted in classes, in all of them or in a share.
 
     Attributes:
@@ -43,7 +43,7 @@ class Classes:
     """
 
     counts: Recount
-    spreads: tuple[Spread, ...] = ()
+    spreads: tuple[ShareSpread, ...] = ()
     unexpected: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -65,7 +65,7 @@ def share_sql(columns: Mapping[str, str], shares: int) -> str:
     return f"(hash({', '.join(texts)}) % {shares:d})::INTEGER"
 
 
-def added(shares: Sequence[Classes], least: Sequence[bool]) -> Classes:
+def added(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
     """Adds up what was counted of all shares.
 
     Args:
@@ -90,7 +90,7 @@ def added(shares: Sequence[Classes], least: Sequence[bool]) -> Classes:
         persons = _people(shares)
         whole = replace(whole, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
     spreads = tuple(_worst([one.spreads[place] for one in some], low=low) for place, low in enumerate(least))
-    return Classes(whole, spreads, {name: sum(one.unexpected[name] for one in shares) for name in shares[0].unexpected})
+    return ShareClasses(whole, spreads, {name: sum(one.unexpected[name] for one in shares) for name in shares[0].unexpected})
 
 
 def _summed(sizes: Sequence[Mapping[int, int]]) -> dict[int, int]:
@@ -102,7 +102,7 @@ def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(one for one, _ in counts), sum(other for _, other in counts)
 
 
-def _people(shares: Sequence[Classes]) -> PersonCount:
+def _people(shares: Sequence[ShareClasses]) -> PersonCount:
     """Adds the people of classes up; how many there are in all, and how many records one has, no share can tell."""
     # A share without a class of the files may have some of the private file's, which are unexpected.
     some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]
@@ -122,12 +122,12 @@ def _people(shares: Sequence[Classes]) -> PersonCount:
     )
 
 
-def _worst(spreads: Sequence[Spread], *, low: bool) -> Spread:
+def _worst(spreads: Sequence[ShareSpread], *, low: bool) -> ShareSpread:
     worst = [one.worst for one in spreads if one.worst is not None]
     most = (min if low else max)(worst, default=None)
     sums = (sum(getattr(one, name) for one in spreads) for name in ("failing", "classes", "held"))
     failing, classes, held = sums
-    return Spread(failing, classes, most, held)
+    return ShareSpread(failing, classes, most, held)
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:

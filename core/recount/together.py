@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from core.recount.groups import Alike, Groups
 from core.recount.people import NOBODY
+from schemas.release.figures import KINDS, Kind, Together
 from schemas.release.manifest import Manifest
-from schemas.release.together import KINDS, Kind, Together
 
 SALT = 0x51AD
 

@@ -20,7 +20,7 @@ REMAINDER = 33
 """Bits of a digest that are no part of what is summed beside the count, so that sums stay quick."""
 
 
-class Part(NamedTuple):
+class DigestPart(NamedTuple):
     """A column, or what stands for it, of which a digest of records is made.
 
     Attributes:
@@ -121,7 +121,7 @@ def label_digest(columns: Sequence[str], salt: int) -> str:
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
-def released_digests(release: Alike, parts: Sequence[Part]) -> Groups:
+def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
     """Returns how the digests of released records are counted and added up, by ``bucket``: ``records``, ``digests``.
 
     Args:
@@ -133,7 +133,7 @@ def released_digests(release: Alike, parts: Sequence[Part]) -> Groups:
     return _digests(selected, release._replace(copies="copies" if copies else ""))
 
 
-def source_digests(source: str, parts: Sequence[Part]) -> Groups:
+def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
     """Returns the same for records of the source. Arguments as for ``released_digests``."""
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
@@ -164,7 +164,7 @@ def joint_sql(released: str, given: str) -> str:
     """
 
 
-def looked_up_sql(source: str, parts: Sequence[Part], known: Sequence[str], later: Sequence[str], table: str) -> str:
+def looked_up_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
     """Returns the statement that makes the table of the source's records with the digest of some parts that are looked up.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
@@ -210,7 +210,7 @@ def marginal_sql(released: str, given: str) -> str:
     """
 
 
-def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[Part]) -> Groups:
+def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
     """Returns how the records of each label are counted, apart by what they publish beside it: ``label_0`` …, ``part``, ``records``."""
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
     return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
@@ -222,7 +222,7 @@ def released_parts_sql(counted: str, columns: int, labels: str) -> str:
     return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
 
 
-def source_parts(source: str, column: str, parts: int, beside: Sequence[Part]) -> Groups:
+def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
     """Returns how the records of each value are counted, apart by what is published beside it: ``value``, ``part``, ``records``."""
     return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
 

@@ -40,7 +40,7 @@ class PersonAxis:
     weight: float
 
 
-class Axes(NamedTuple):
+class PersonCutAxes(NamedTuple):
     """The axes as kernels read them.
 
     Attributes:
@@ -59,7 +59,7 @@ class Axes(NamedTuple):
 
 
 @kernel
-def _label_level(axis: int, low: int, high: int, axes: Axes) -> int:
+def _label_level(axis: int, low: int, high: int, axes: PersonCutAxes) -> int:
     """Returns the finest level at which two ranks have one label."""
     level, place, size = 0, axes.starts[axis], axes.sizes[axis]
     while axes.groups[place + low] != axes.groups[place + high]:
@@ -69,7 +69,7 @@ def _label_level(axis: int, low: int, high: int, axes: Axes) -> int:
 
 
 @kernel
-def _gain(axis: int, low: int, high: int, axes: Axes) -> float:
+def _gain(axis: int, low: int, high: int, axes: PersonCutAxes) -> float:
     """Returns what there is to gain by cuts of an axis whose ranks reach from ``low`` to ``high``."""
     level = _label_level(axis, low, high, axes)
     if not level:
@@ -88,7 +88,7 @@ def _gain(axis: int, low: int, high: int, axes: Axes) -> float:
 
 
 @kernel
-def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k: int, axes: Axes, counts: Integers) -> int:
+def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k: int, axes: PersonCutAxes, counts: Integers) -> int:
     """Returns the rank at which the right side of a cut begins; -1 where no cut keeps k on both sides."""
     size = axes.sizes[axis]
     for rank in range(low, high + 1):
@@ -111,7 +111,7 @@ def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k
 
 
 @kernel
-def _cut(ranks: Numbers, order: Integers, k: int, axes: Axes) -> Integers:
+def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Integers:
     """Orders persons by class; returns where each class begins, and the number of persons."""
     width = ranks.shape[1]
     counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
@@ -164,7 +164,7 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[I
     if not axes:
         return [members]
     lengths = [len(axis.groups) * len(axis.groups[0]) for axis in axes]
-    laid_out = Axes(
+    laid_out = PersonCutAxes(
         np.concatenate([level for axis in axes for level in axis.groups]).astype(np.uint32, copy=False),
         np.concatenate([level for axis in axes for level in axis.penalties]).astype(np.float64, copy=False),
         np.cumsum([0, *lengths])[:-1].astype(np.int64),

@@ -28,9 +28,9 @@ def draft_hierarchy_file(
     """Write a first hierarchy of a column from its values. Edit it. It groups dates, ranges, codes, shared words, else what is rare."""
     from schemas.errors.base import counted
     from tasks.planning.listed_hierarchies import draft_file
-    from tasks.planning.open_sources import Given
+    from tasks.planning.open_sources import SourceOptions
 
-    drafted = draft_file(Given(tuple(source)), column, out)
+    drafted = draft_file(SourceOptions(tuple(source)), column, out)
     console = Screen(highlight=False)
     console.print(_levels(drafted.draft.groups))
     values = counted(len(drafted.draft.rows), "value")

@@ -12,7 +12,7 @@ from rich.text import Text
 from flows.terminal.screen import NameTable, Screen
 
 if TYPE_CHECKING:
-    from tasks.planning.draft import Drafted
+    from tasks.planning.draft import DraftedJob
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -56,7 +56,7 @@ def init(
     """
     from flows.terminal.runs import progress_bars
     from tasks.planning.draft import draft_job
-    from tasks.planning.open_sources import DATABASE, Given
+    from tasks.planning.open_sources import DATABASE, SourceOptions
 
     if not source and not table and not query:
         raise typer.BadParameter("name a source, or give --table or --query for PostgreSQL")
@@ -68,14 +68,14 @@ def init(
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}
     with progress_bars(Console(stderr=True)):
-        drafted = draft_job(Given(tuple(source or ()), table, query, named), out, accept=accept)
+        drafted = draft_job(SourceOptions(tuple(source or ()), table, query, named), out, accept=accept)
     if as_json:
         typer.echo(json.dumps(_as_json(drafted, out)))
     else:
         _show(drafted, out, accept=accept)
 
 
-def _as_json(drafted: "Drafted", out: Path) -> dict[str, object]:
+def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
     columns = [
         {"name": one.profile.name, "role": one.role, **({"publish": one.publish} if one.publish else {})}
         | {"confidence": one.confidence, "because": one.reason}
@@ -85,7 +85,7 @@ def _as_json(drafted: "Drafted", out: Path) -> dict[str, object]:
     return {"columns": columns, "questions": questions, "job": str(out)}
 
 
-def _show(drafted: "Drafted", out: Path, *, accept: bool) -> None:
+def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     from schemas.errors.base import counted
 
     alone = Column("alone", justify="right"), Column("with others", justify="right")

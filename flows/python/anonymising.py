@@ -63,7 +63,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
     """
-    from schemas.reading.overrides import apply_overrides
+    from schemas.reading.job_files import apply_overrides
     from schemas.reading.yaml_reading import parse
 
     data = parse(job.text)[0]

@@ -13,10 +13,10 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from core.charts.colours import DARK_STYLE
+from core.charts.picture import DARK_STYLE
 from flows.studio.actions import ACTIONS, Form, back
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
-from flows.studio.security import Gate, Keys, report_policy
+from flows.studio.security import Gate, SessionKeys, report_policy
 from flows.studio.state import Said, Studio
 from schemas.errors.base import SkaldError
 from tasks.engine.guard import guarded
@@ -28,7 +28,7 @@ CHARTS = f"@media screen and (prefers-color-scheme: dark) {{ {DARK_STYLE} }}\n"
 """Colours of pictures on dark paper, which are one for all pictures."""
 
 
-def application(studio: Studio, keys: Keys) -> Gate:
+def application(studio: Studio, keys: SessionKeys) -> Gate:
     """Returns the application behind its gate.
 
     Args:

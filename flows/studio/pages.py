@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.charts.chart import Look
-from core.charts.scatter import Point, scatter
+from core.charts.chart import ChartStyle
+from core.charts.scatter import ChartPoint, scatter
 from flows.studio.state import Studio
 from schemas.errors.base import SkaldError, counted
 from schemas.hierarchies.hierarchy import DATE_UNITS
@@ -20,12 +20,11 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.reading.model import plain
-from tasks.planning.pareto_page import Front
+from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, is_simple
 from tasks.studio.choices import best_node, method_points, sample_classes
-from tasks.studio.column_table import column_rows, risk_before, role_counts
-from tasks.studio.hierarchies import shown_hierarchy
+from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.preview import preview_of
 from tasks.studio.releases import compare_releases, known_releases, report_of_release
@@ -205,7 +204,7 @@ def front_part(studio: Studio, _query: Query) -> str:
     """
     opened = studio.opened()
     job, work = studio.job(opened), studio.works.last.get("front")
-    found = Front.model_validate(work.result) if work and work.result and work.stamp == opened.stamp else None
+    found = ParetoFront.model_validate(work.result) if work and work.result and work.stamp == opened.stamp else None
     whole = found is not None
     coded = studio.coded(opened)
     found = found or studio.front(opened)
@@ -228,18 +227,18 @@ def _scatter(
     title: str,
     axis: str,
     places: list[tuple[float, float]],
-    front: Front | None,
+    front: ParetoFront | None,
     methods: list[Any],
     best: tuple[int, ...] | None,
     side: str,
 ) -> Markup:
     nodes = front.nodes if front else []
     points = [
-        Point(across, up, str(number_), Look(0, quiet=not node.optimal), tuple(node.node) == best, f"#take-{number_}")
+        ChartPoint(across, up, str(number_), ChartStyle(0, quiet=not node.optimal), tuple(node.node) == best, f"#take-{number_}")
         for number_, ((across, up), node) in enumerate(zip(places, nodes, strict=True), 1)
     ]
     points += [
-        Point(getattr(one, side), one.gcp, one.name, Look(2 + place), one.own, f"#take-{one.name}")
+        ChartPoint(getattr(one, side), one.gcp, one.name, ChartStyle(2 + place), one.own, f"#take-{one.name}")
         for place, one in enumerate(methods)
         if one.gcp is not None
     ]

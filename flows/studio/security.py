@@ -49,7 +49,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Keys:
+class SessionKeys:
     """What lets somebody in.
 
     Attributes:
@@ -86,7 +86,7 @@ class Keys:
 class Gate:
     """Lets requests through to an application, or answers 403 without asking it."""
 
-    def __init__(self, application: Application, keys: Keys) -> None:
+    def __init__(self, application: Application, keys: SessionKeys) -> None:
         self._application, self._keys = application, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

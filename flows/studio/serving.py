@@ -17,7 +17,7 @@ import uvicorn
 from flows.loading import all_loaded
 from flows.studio.actions import open_named
 from flows.studio.app import application
-from flows.studio.security import HOST, Keys
+from flows.studio.security import HOST, SessionKeys
 from flows.studio.state import Studio
 from schemas.errors.base import StorageError
 
@@ -40,7 +40,7 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
     if names:
         open_named(studio, names, Path.cwd())
     listening = _bound(port)
-    keys = Keys(listening.getsockname()[1])
+    keys = SessionKeys(listening.getsockname()[1])
     # No log: an address would be in it, with its token.
     config = uvicorn.Config(application(studio, keys), loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
     config.access_log, config.server_header, config.timeout_graceful_shutdown = False, False, 1
@@ -95,7 +95,7 @@ def _end_with_parent(parent: int) -> None:
     _terminate()
 
 
-def _open_browser(keys: Keys) -> Path:
+def _open_browser(keys: SessionKeys) -> Path:
     """Opens a browser by a private file: in a program's arguments everybody on the machine could read the token."""
     handle, name = mkstemp(prefix="skald-studio-", suffix=".html")
     address = escape(keys.address)

@@ -20,7 +20,7 @@ from schemas.reading.given import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force
-from tasks.planning.pareto_page import Front
+from tasks.planning.pareto_page import ParetoFront
 from tasks.store.files import USER_UMASK, write_whole
 from tasks.studio.choices import CodedPeople, coded_people, sample_front
 from tasks.studio.hidden_text import full_text, hidden_text
@@ -78,7 +78,7 @@ class Studio:
         self._lock = threading.RLock()
         self._sample: tuple[object, PeopleSample] | None = None
         self._coded: tuple[str, CodedPeople] | None = None
-        self._front: tuple[str, Front | None] | None = None
+        self._front: tuple[str, ParetoFront | None] | None = None
         self._searching = threading.Lock()
         self.works = Works(self._finished)
         self.utilities: dict[str, dict[str, Any]] = {}
@@ -179,7 +179,7 @@ class Studio:
                 self._coded = opened.stamp, coded_people(self.job(opened), self.sample(opened))
             return self._coded[1]
 
-    def front(self, opened: Opened) -> Front | None:
+    def front(self, opened: Opened) -> ParetoFront | None:
         """Returns the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
 
         Raises:

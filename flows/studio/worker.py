@@ -100,9 +100,9 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _draft(asked: dict[str, Any]) -> dict[str, Any]:
     from tasks.planning.draft import draft_job
-    from tasks.planning.open_sources import Given
+    from tasks.planning.open_sources import SourceOptions
 
-    drafted = draft_job(Given(tuple(asked["source"])), Path(asked["out"]))
+    drafted = draft_job(SourceOptions(tuple(asked["source"])), Path(asked["out"]))
     return {"job": asked["out"], "records": drafted.records, "questions": len(drafted.questions)}
 
 

@@ -32,7 +32,7 @@ WORDS = {
 
 
 @dataclass
-class Step:
+class WorkStep:
     """A step of a run and how far it has come."""
 
     words: str
@@ -58,7 +58,7 @@ class Work:
     kind: str
     asked: Mapping[str, Any]
     stamp: str
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, WorkStep] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     result: dict[str, Any] | None = None
     fault: str = ""
@@ -76,7 +76,7 @@ class Work:
         if "step" in said:
             known = STEPS.get(said["step"])
             words = f"phase {known.phase}: {known.words}" if known else str(said["step"])
-            self.steps[said["step"]] = Step(words, int(said["done"]), max(int(said["total"]), 1))
+            self.steps[said["step"]] = WorkStep(words, int(said["done"]), max(int(said["total"]), 1))
         elif "note" in said:
             self.notes.append(str(said["note"]))
         elif "result" in said:

@@ -12,7 +12,7 @@ from rich.text import Text
 from flows.terminal.runs import fact_table, passed_words, risk_words
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
-from schemas.release.passthrough import passthrough_warnings
+from schemas.release.figures import passthrough_warnings
 from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan

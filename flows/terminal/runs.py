@@ -16,18 +16,15 @@ from core.compiling.first_use import notified_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
+from schemas.errors.shown import printable
+from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
-from schemas.release.passthrough import PassedColumn
-from schemas.release.population import population_sentences
-from schemas.release.remainder import Remainder
 from schemas.release.unreported import Unreported
-from schemas.texts.shown import printable
 from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences
 from tasks.report.claims import first_warning, maximum_risk_in_short
-from tasks.report.linked import linked_sentences
-from tasks.report.sentences import increment_sentences, overlap_sentences, warning_sentences
+from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import UnitWording
 from tasks.verification.newer import newer_words
 

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from schemas.texts.shown import printable
+from schemas.errors.shown import printable
 
 
 class Screen(Console):

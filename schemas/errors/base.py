@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from schemas.texts.shown import told, told_path
+from schemas.errors.shown import printable_message, shown_path
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -44,7 +44,7 @@ class SkaldError(Exception):
     transient: bool = False
 
     def __init__(self, sentence: str = "") -> None:
-        super().__init__(told(sentence))
+        super().__init__(printable_message(sentence))
 
 
 class JobError(SkaldError):
@@ -62,20 +62,20 @@ class SourceError(SkaldError):
     @classmethod
     def no_files(cls, pattern: str) -> SourceError:
         """No file matches ``source.path``."""
-        return cls(f"No file matches '{told_path(pattern)}'. source.path is relative to the job file; check it and run again.")
+        return cls(f"No file matches '{shown_path(pattern)}'. source.path is relative to the job file; check it and run again.")
 
     @classmethod
     def own_files(cls, files: int, first: str) -> SourceError:
         """The source's patterns match artefacts or releases."""
         matched = f"source.path matches {counted(files, 'file')} of releases in the target or of the work folder"
-        return cls(f"{matched}, such as '{told_path(first)}'. Narrow the pattern, or move target or work.")
+        return cls(f"{matched}, such as '{shown_path(first)}'. Narrow the pattern, or move target or work.")
 
     @classmethod
     def same_files(cls, patterns: Sequence[str], files: int, one: str, other: str) -> SourceError:
         """Two names lead to one file, whose records would count twice."""
         matched = (
-            f"source.path ({listed(map(told_path, patterns))}) matches {counted(files, 'file')} under several "
-            f"names, such as '{told_path(one)}' and '{told_path(other)}'"
+            f"source.path ({listed(map(shown_path, patterns))}) matches {counted(files, 'file')} under several "
+            f"names, such as '{shown_path(one)}' and '{shown_path(other)}'"
         )
         return cls(f"{matched}: links, whose records would count twice. Narrow the pattern, or remove the links.")
 
@@ -88,13 +88,13 @@ class SourceError(SkaldError):
     def unreadable(cls, file: str, kind: str) -> SourceError:
         """A file is truncated, not of its format, or not ours to read."""
         reasons = f"truncated, damaged, {'not text in UTF-8, ' if kind == 'csv' else ''}of another format or not yours to read"
-        return cls(f"'{told_path(file)}' cannot be read as {kind}: it is {reasons}. Replace it.")
+        return cls(f"'{shown_path(file)}' cannot be read as {kind}: it is {reasons}. Replace it.")
 
     @classmethod
     def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:
         """Two files of one source disagree about their columns."""
         return cls(
-            f"'{told_path(file)}' and '{told_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
+            f"'{shown_path(file)}' and '{shown_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
             "All files of a source must have the same columns and types, unless the job says source.schema: evolve."
         )
 
@@ -102,7 +102,7 @@ class SourceError(SkaldError):
     def no_common_type(cls, column: str, one: str, file: str, other: str, other_file: str) -> SourceError:
         """Two files write a column in types of which none holds both."""
         return cls(
-            f"Column '{column}' is {one} in '{told_path(file)}' and {other} in '{told_path(other_file)}', and no type "
+            f"Column '{column}' is {one} in '{shown_path(file)}' and {other} in '{shown_path(other_file)}', and no type "
             f"holds both. Write it in one of them, or "
             "make a job for each."
         )
@@ -111,7 +111,7 @@ class SourceError(SkaldError):
     def not_exact(cls, column: str, file: str, dtype: str) -> SourceError:
         """A value does not fit the type in which its column is read."""
         return cls(
-            f"Column '{column}' of '{told_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
+            f"Column '{column}' of '{shown_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
             f"are read in it. Write the "
             "column in one type that can, in every file."
         )
@@ -161,14 +161,14 @@ class SourceError(SkaldError):
     def bad_rows(cls, file: str, faults: Sequence[str]) -> SourceError:
         """A CSV file has ragged rows or fields that are not of the type the job gives; each fault names column and count."""
         return cls(
-            f"'{told_path(file)}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, "
+            f"'{shown_path(file)}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, "
             f"delimiter or null_values."
         )
 
     @classmethod
     def changed(cls, file: str) -> SourceError:
         """A file changed between two phases of one run."""
-        return cls(f"'{told_path(file)}' changed while it was being read. Nothing was published; run again when the source is at rest.")
+        return cls(f"'{shown_path(file)}' changed while it was being read. Nothing was published; run again when the source is at rest.")
 
 
 class PrivacyError(SkaldError):
@@ -263,7 +263,7 @@ class StorageError(SkaldError):
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """A folder or file cannot be used: permissions, disk full, not a folder, gone."""
         return cls(
-            f"'{told_path(folder)}' cannot be written ({reason}). Nothing was published; what is finished stays, "
+            f"'{shown_path(folder)}' cannot be written ({reason}). Nothing was published; what is finished stays, "
             "and the same command continues from there."
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from schemas.errors.base import SkaldError, counted
-from schemas.texts.shown import told_path
+from schemas.errors.base import SkaldError, StorageError, counted
+from schemas.errors.shown import shown_path
 
 
 class PseudonymError(SkaldError):
@@ -21,13 +21,13 @@ class PseudonymError(SkaldError):
     @classmethod
     def unfit(cls, column: str, file: str, count: int, reason: str) -> Self:
         """Values that a treatment cannot take."""
-        return cls(f"Column '{column}': {counted(count, 'different value')} in '{told_path(file)}' {reason}. Nothing was published.")
+        return cls(f"Column '{column}': {counted(count, 'different value')} in '{shown_path(file)}' {reason}. Nothing was published.")
 
     @classmethod
     def no_subject(cls, column: str, subject: str, file: str, records: int) -> Self:
         """Dates of nobody, for which there is no shift."""
         return cls(
-            f"Column '{column}': {counted(records, 'record')} in '{told_path(file)}' "
+            f"Column '{column}': {counted(records, 'record')} in '{shown_path(file)}' "
             f"{'has' if records == 1 else 'have'} a date but no '{subject}', "
             "whose dates it would be shifted with. Give them one, or make the dates null; nothing was published."
         )
@@ -67,3 +67,23 @@ class PseudonymError(SkaldError):
     def not_here(cls, path: str, reason: str) -> Self:
         """Originals may not be written there."""
         return cls(f"'{path}' cannot take the originals: {reason}.")
+
+
+class SecretError(StorageError):
+    """Without a secret every digest of a release would confirm guesses about its source."""
+
+    @classmethod
+    def weak(cls, variable: str) -> SecretError:
+        """Whoever can guess the secret can guess the rest."""
+        return cls(
+            f"{variable} is set and too weak for a secret: 128 random bits are needed, such as the 64 characters that "
+            "'openssl rand -hex 32' prints. Set it to those, or unset it; then each work folder has a secret of its own."
+        )
+
+    @classmethod
+    def damaged(cls, path: str) -> SecretError:
+        """What is there was not written by us, or not wholly."""
+        return cls(
+            f"'{path}' is not the secret that this work folder was given. Put it back; or remove it: releases then get other ids, so that "
+            "the same job on the same data makes another one."
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from schemas.errors.base import SkaldError, listed
-from schemas.texts.shown import told_path
+from schemas.errors.shown import shown_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 RunnerName = Literal["threads", "processes", "dask"]
@@ -89,7 +89,7 @@ class RunnerError(SkaldError):
     def not_shared(cls, folder: str) -> RunnerError:
         """A worker does not see the run folder."""
         return cls(
-            f"A Dask worker cannot read '{told_path(folder)}'. Source, hierarchies and the job's work folder must be "
+            f"A Dask worker cannot read '{shown_path(folder)}'. Source, hierarchies and the job's work folder must be "
             f"under the same path for all "
             f"workers, and they must run as the same user. {CONTINUES}"
         )

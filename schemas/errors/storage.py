@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed
-from schemas.texts.shown import told_path
+from schemas.errors.shown import shown_path
 
 
 def _published(release: str) -> str:
@@ -160,7 +160,7 @@ class ObjectStoreError(StorageError):
     def failed(cls, address: str, reason: str) -> ObjectStoreError:
         """Credentials, network, bucket or rights."""
         return cls(
-            f"'{told_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
+            f"'{shown_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
             f"environment and their rights. "
             "What is finished stays, and the same command continues from there."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import PrivacyError, SourceError, counted, listed
-from schemas.texts.shown import told_path
+from schemas.errors.shown import shown_path
 
 
 class FrameError(SourceError):
@@ -141,7 +141,7 @@ class FileError(SourceError):
     def one_column(cls, file: str, delimiter: str, fields: int, other: str) -> FileError:
         """A CSV file is one column to the delimiter that is in force, and several to another."""
         return cls(
-            f"'{told_path(file)}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} "
+            f"'{shown_path(file)}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} "
             f"where it is {other}. Say "
             f"source.delimiter: {other} in the job."
         )
@@ -150,7 +150,7 @@ class FileError(SourceError):
     def before_header(cls, file: str, fields: int, rows: int) -> FileError:
         """The first line has fewer fields than nearly all others."""
         return cls(
-            f"The first line of '{told_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it have more. Most "
+            f"The first line of '{shown_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it have more. Most "
             "likely a title or a comment stands before the header: remove it, so that the first line names the columns."
         )
 
@@ -158,7 +158,7 @@ class FileError(SourceError):
     def no_header(cls, file: str) -> FileError:
         """The first line names no column that the job knows."""
         return cls(
-            f"The first line of '{told_path(file)}' names no column of the job. Most likely the file has no header, or a title or a "
+            f"The first line of '{shown_path(file)}' names no column of the job. Most likely the file has no header, or a title or a "
             "comment stands before it: the first line must name the columns."
         )
 
@@ -166,14 +166,14 @@ class FileError(SourceError):
     def separator_line(cls, file: str) -> FileError:
         """A spreadsheet was told its delimiter in the first line."""
         return cls(
-            f"The first line of '{told_path(file)}' is 'sep=', by which spreadsheets are told the delimiter. Remove it, so that the first "
+            f"The first line of '{shown_path(file)}' is 'sep=', by which spreadsheets are told the delimiter. Remove it, so that the first "
             "line names the columns, and say source.delimiter in the job."
         )
 
     @classmethod
     def folder(cls, path: str, ending: str) -> FileError:
         """The job names a folder, and not files."""
-        name = told_path(path).rstrip("/")
+        name = shown_path(path).rstrip("/")
         return cls(
             f"'{name}' is a folder. Say which of its files are the source: '{name}/*{ending}', or '{name}/**/*{ending}' with those of all "
             "folders in it."
@@ -183,7 +183,7 @@ class FileError(SourceError):
     def hidden_alone(cls, pattern: str, files: int) -> FileError:
         """A pattern matches no file but those that are no data by their names."""
         return cls(
-            f"'{told_path(pattern)}' matches {counted(files, 'file')}, and each has a name, or lies in a folder, that begins with _ or a "
+            f"'{shown_path(pattern)}' matches {counted(files, 'file')}, and each has a name, or lies in a folder, that begins with _ or a "
             "dot, as programs call what is no data yet. Name such a file or folder in source.path if it is meant."
         )
 
@@ -191,43 +191,43 @@ class FileError(SourceError):
     def table_of_files(cls, folder: str, words: str) -> FileError:
         """A folder's log says which of its files are a table's today."""
         return cls(
-            f"'{told_path(folder)}' is a table of {words}: its log says which files belong to it today, and the others hold records that "
+            f"'{shown_path(folder)}' is a table of {words}: its log says which files belong to it today, and the others hold records that "
             "were removed. Write the table as Parquet with what reads it (Spark, DuckDB, Polars), and give those files."
         )
 
     @classmethod
     def no_objects(cls, pattern: str) -> FileError:
         """The bucket is there, and nothing in it matches."""
-        return cls(f"No object matches '{told_path(pattern)}'. The bucket is there; check what stands behind its name in source.path.")
+        return cls(f"No object matches '{shown_path(pattern)}'. The bucket is there; check what stands behind its name in source.path.")
 
     @classmethod
     def no_bucket(cls, pattern: str, bucket: str) -> FileError:
         """The bucket is missing, or kept from whoever asks."""
         return cls(
-            f"There is no bucket '{bucket}', of which '{told_path(pattern)}' is, or these credentials do not see it. Check its name, the "
+            f"There is no bucket '{bucket}', of which '{shown_path(pattern)}' is, or these credentials do not see it. Check its name, the "
             "end point and the credentials of the environment."
         )
 
     @classmethod
     def encrypted(cls, file: str) -> FileError:
         """A Parquet file is encrypted, all of it or some of its columns."""
-        return cls(f"'{told_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")
+        return cls(f"'{shown_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")
 
     @classmethod
     def fatal(cls, file: str) -> FileError:
         """The library that reads it ended its process."""
-        return cls(f"'{told_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
+        return cls(f"'{shown_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
 
     @classmethod
     def foreign(cls, file: str, words: str) -> FileError:
         """A file is of a format that is not read."""
-        return cls(f"'{told_path(file)}' is {words}.")
+        return cls(f"'{shown_path(file)}' is {words}.")
 
     @classmethod
     def records_lost(cls, file: str, there: int, read: int) -> FileError:
         """A file has another number of records than were read of it."""
         return cls(
-            f"'{told_path(file)}' has {counted(there, 'record')}, of which {read:,} were read. Most likely a quote does not close, or "
+            f"'{shown_path(file)}' has {counted(there, 'record')}, of which {read:,} were read. Most likely a quote does not close, or "
             "lines do not all end alike. Mend the file, or make it Parquet."
         )
 
@@ -235,7 +235,7 @@ class FileError(SourceError):
     def long_records(cls, file: str, longest: int, most: int) -> FileError:
         """A record is longer than any reader here takes."""
         return cls(
-            f"'{told_path(file)}' has a record of {longest:,} bytes, and a record of CSV may have {most // 1_000_000} MB at most. Most "
+            f"'{shown_path(file)}' has a record of {longest:,} bytes, and a record of CSV may have {most // 1_000_000} MB at most. Most "
             "likely a quote does not close; else shorten the record, or leave the column out."
         )
 
@@ -243,5 +243,5 @@ class FileError(SourceError):
     def cut_off(cls, file: str, kind: str) -> FileError:
         """A file ends before it says that it ends, or goes on after it."""
         return cls(
-            f"'{told_path(file)}' is cut off, or holds more than one {kind} file: not every record in it can be read. Write it anew."
+            f"'{shown_path(file)}' is cut off, or holds more than one {kind} file: not every record in it can be read. Write it anew."
         )

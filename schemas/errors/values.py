@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from schemas.errors.base import SourceError, counted, listed
-from schemas.texts.shown import told_path
+from schemas.errors.shown import shown_path
 
 
 class ValuesError(SourceError):
@@ -16,7 +16,7 @@ class ValuesError(SourceError):
     def not_utf8(cls, column: str, file: str, count: int) -> ValuesError:
         """A column of text holds bytes that are none."""
         return cls(
-            f"Column '{column}' of '{told_path(file)}' holds {counted(count, 'value')} that "
+            f"Column '{column}' of '{shown_path(file)}' holds {counted(count, 'value')} that "
             f"{'is' if count == 1 else 'are'} not UTF-8 text. Write the "
             "file anew with that text decoded, or give the column a binary type."
         )
@@ -33,7 +33,7 @@ class ValuesError(SourceError):
     def nanoseconds(cls, column: str, file: str, count: int) -> ValuesError:
         """Timestamps in INT96 have digits below the microsecond, in which they are read."""
         return cls(
-            f"Column '{column}' of '{told_path(file)}' holds {counted(count, 'timestamp')} in INT96 with digits below the microsecond, in "
+            f"Column '{column}' of '{shown_path(file)}' holds {counted(count, 'timestamp')} in INT96 with digits below the microsecond, in "
             "which INT96 is read. Round them, or write the column as TIMESTAMP(NANOS)."
         )
 
@@ -46,7 +46,7 @@ class ValuesError(SourceError):
     def too_long(cls, column: str, file: str, most: int) -> ValuesError:
         """Values take more than any format is read with."""
         return cls(
-            f"Column '{column}' of '{told_path(file)}' holds values of more than {most // 1_000_000:,} MB, which no source may have. "
+            f"Column '{column}' of '{shown_path(file)}' holds values of more than {most // 1_000_000:,} MB, which no source may have. "
             "Shorten them, or leave the column out of the file."
         )
 
@@ -62,7 +62,7 @@ class ValuesError(SourceError):
     def large_page(cls, column: str, file: str, size: int, most: int) -> ValuesError:
         """A piece of a column that is unpacked at once takes more than memory has room for."""
         return cls(
-            f"Column '{column}' of '{told_path(file)}' has a page of {size / 1e6:,.0f} MB, and the job's memory has room for "
+            f"Column '{column}' of '{shown_path(file)}' has a page of {size / 1e6:,.0f} MB, and the job's memory has room for "
             f"{most / 1e6:,.0f} MB at a time. Raise memory, or write the file with smaller pages."
         )
 
@@ -70,8 +70,8 @@ class ValuesError(SourceError):
     def large_batch(cls, file: str, size: int, most: int) -> ValuesError:
         """A batch of an Arrow file is unpacked at once, and takes more than memory has room for."""
         return cls(
-            f"A batch of '{told_path(file)}' takes {size / 1e6:,.0f} MB, and the job's memory has room for {most / 1e6:,.0f} MB at a time. "
-            "Raise memory, or write the file in smaller batches."
+            f"A batch of '{shown_path(file)}' takes {size / 1e6:,.0f} MB, and the job's memory has room for {most / 1e6:,.0f} MB "
+            "at a time. Raise memory, or write the file in smaller batches."
         )
 
     @classmethod

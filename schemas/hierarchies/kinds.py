@@ -80,8 +80,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="tree",
         schema=TreeHierarchy,
-        ladder=Code("core.hierarchies.tree:tree_levels"),
-        table=Code("core.hierarchies.tree:tree_table"),
+        ladder=Code("core.hierarchies.table:tree_levels"),
+        table=Code("core.hierarchies.table:tree_table"),
         words=lambda spec: "groups of a tree",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_groups"),

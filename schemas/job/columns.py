@@ -82,7 +82,7 @@ Normalise = Annotated[list[Literal["case", "space", "empty"]], BeforeValidator(e
 """What the texts of a column are read without."""
 
 
-class Published(StrictModel):
+class PublishedEntry(StrictModel):
     """A column that is published, and how."""
 
     name: ColumnName
@@ -92,7 +92,7 @@ class Published(StrictModel):
     {top: …, bottom: …}, or {microaggregate: …}."""
 
 
-class Spelled(Published):
+class Spelled(PublishedEntry):
     """A sensitive column that is read without what matters to nobody."""
 
     normalise: Normalise = Field(default_factory=list)
@@ -118,13 +118,13 @@ class QuasiIdentifier(StrictModel):
         return not self.exact or self.hierarchy.hides
 
 
-def published_entries(value: object) -> list[Published]:
+def published_entries(value: object) -> list[PublishedEntry]:
     """Returns the entries of a list of insensitive columns that are more than a name.
 
     Raises:
         ValidationError: one is not as it should be.
     """
-    return [Published.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def spelled(value: object) -> list[Spelled]:
@@ -159,7 +159,7 @@ SensitiveNames = Annotated[list[str], BeforeValidator(sensitive_names), LaterJso
 ColumnNamesOrRest = Annotated[
     list[str] | Residual,
     BeforeValidator(column_names_or_rest),
-    LaterJsonSchema(lambda: {"anyOf": [entries_schema(Published), {"const": REST}]}),
+    LaterJsonSchema(lambda: {"anyOf": [entries_schema(PublishedEntry), {"const": REST}]}),
 ]
 
 

@@ -16,7 +16,7 @@ from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
-from schemas.job.population import Population
+from schemas.job.person import Population
 from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
 from schemas.job.suppression import Suppression
@@ -25,8 +25,7 @@ from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.given import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault
-from schemas.reading.names import job_name
+from schemas.reading.model import OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name
 from schemas.reading.registry import watch
 
 

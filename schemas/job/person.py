@@ -1,10 +1,11 @@
 """Columns that a job names by one name or several: whose record a record is, and which pseudonyms may link."""
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from schemas.reading.model import fault
+from schemas.job.source import Paths
+from schemas.reading.model import StrictModel, fault
 
 NONE = "none"
 """Says that every record is a person of its own: nothing is counted, and nothing warned of."""
@@ -42,3 +43,16 @@ Names = Annotated[list[str], BeforeValidator(one_or_several), WithJsonSchema({"a
 Person = Annotated[
     list[str], BeforeValidator(person_columns), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}, {"const": NONE}]})
 ]
+
+
+class Population(StrictModel):
+    """A table of the population, a row a person, such as a register or a census."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"path"})
+    path: Paths
+    """Parquet files: a path or pattern relative to the job file, or a list of them. They have the quasi-identifiers under the names and in
+    the types that the source has; other columns are not read."""
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns nothing but that there is one: no byte of the data depends on it."""
+        return {}

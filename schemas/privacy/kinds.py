@@ -48,7 +48,7 @@ class PrivacyKind:
             counts failing classes and classes and measures the worst; see `core.recount.spreads`.
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
         held: The recount's own condition on how many persons of a class may hold one value: ``(spec)`` to an expression; see
-            `core.recount.holders`. None if there is none.
+            `core.recount.spreads`. None if there is none.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
         of_order: Whether it matters where values stand in the domain, and not only which of them are equal.
@@ -143,7 +143,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:distinct_diversity"),
         statement=Code("core.recount.spreads:distinct_sql"),
         words=_distinct_words,
-        held=Code("core.recount.holders:distinct_held"),
+        held=Code("core.recount.spreads:distinct_held"),
         compiled=True,
         least=True,
         of_presence=True,
@@ -154,7 +154,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:entropy_diversity"),
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
-        held=Code("core.recount.holders:entropy_held"),
+        held=Code("core.recount.spreads:entropy_held"),
         compiled=True,
         least=True,
     ),
@@ -164,7 +164,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:recursive_diversity"),
         statement=Code("core.recount.spreads:recursive_sql"),
         words=_recursive_words,
-        held=Code("core.recount.holders:recursive_held"),
+        held=Code("core.recount.spreads:recursive_held"),
         compiled=True,
     ),
 )
@@ -177,7 +177,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         model=Code("core.privacy.promised:equal_closeness"),
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
-        held=Code("core.recount.holders:closeness_held"),
+        held=Code("core.recount.spreads:closeness_held"),
         compiled=True,
     ),
     DistanceKind(
@@ -187,7 +187,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:ordered_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.holders:closeness_held"),
+        held=Code("core.recount.spreads:closeness_held"),
         compiled=True,
     ),
     DistanceKind(
@@ -197,7 +197,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:hierarchical_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.holders:closeness_held"),
+        held=Code("core.recount.spreads:closeness_held"),
         compiled=True,
     ),
 )

@@ -251,3 +251,17 @@ PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "st
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
 Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
 FormatVersion = Annotated[Literal[1], BeforeValidator(whole_one)]
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+
+
+def job_name(value: str) -> str:
+    """Returns a name that is safe as the name of a folder.
+
+    Raises:
+        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
+    """
+    if not _NAME.fullmatch(value):
+        raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
+    return value

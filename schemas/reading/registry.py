@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from schemas.reading.model import StrictModel
 
 
-class Named(Protocol):
+class NamedEntry(Protocol):
     """What a registry holds."""
 
     @property
@@ -27,7 +27,7 @@ class Named(Protocol):
         """How a job calls it."""
 
 
-class Described(Named, Protocol):
+class Described(NamedEntry, Protocol):
     """An entry with a model of its own in the job."""
 
     @property
@@ -35,7 +35,7 @@ class Described(Named, Protocol):
         """What a job may say of it."""
 
 
-Entry = TypeVar("Entry", bound=Named)
+Entry = TypeVar("Entry", bound=NamedEntry)
 _watching: list[Callable[[], None]] = []
 
 
@@ -106,7 +106,7 @@ class Schemas(Mapping[str, type[StrictModel]]):
 class OneOf:
     """Annotation of a field that holds the name of an entry."""
 
-    def __init__(self, registry: Mapping[str, Named]) -> None:
+    def __init__(self, registry: Mapping[str, NamedEntry]) -> None:
         self._registry = registry
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -127,7 +127,7 @@ class Loadable(Protocol):
 
 
 @dataclass(frozen=True)
-class Given:
+class CodeAtHand:
     """Code that is at hand."""
 
     code: Any

@@ -20,8 +20,7 @@ from schemas.privacy.kinds import Closeness, Diversity
 from schemas.reading.given import GivenJob
 from schemas.reading.job_files import JobModel, read_job
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault
-from schemas.reading.names import job_name
+from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault, job_name
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted, listed
-from schemas.release.counts import reported_count, tellable
+from schemas.release.figures import reported_count, tellable
 
 
 class SourceDigest(BaseModel):

@@ -11,14 +11,10 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication
 from schemas.pseudonyms.kinds import treatment_kind
+from schemas.release.figures import Kind, PassedColumn, PopulationRisk, Remainder, RepeatedColumn, Together
 from schemas.release.files import Document, PublishedFile
 from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
-from schemas.release.passthrough import PassedColumn
-from schemas.release.population import PopulationRisk
-from schemas.release.remainder import Remainder
-from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
-from schemas.release.together import Kind, Together
 
 MASK = "*"
 FORMAT = 2

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.release.repeats import RepeatedColumn
+from schemas.release.figures import RepeatedColumn
 
 
 class _Part(BaseModel):

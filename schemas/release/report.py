@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.attacks.figures import AttackFigures
 from schemas.privacy.publish import ColumnPublication
+from schemas.release.figures import PassedColumn, RepeatedColumn, Together
 from schemas.release.manifest import Persons
-from schemas.release.passthrough import PassedColumn
-from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures
-from schemas.release.together import Together
 
 
 class _Part(BaseModel):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from schemas.attacks.figures import AttackFigures
+from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.increments import Overlap
-from schemas.release.passthrough import PassedColumn
-from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures
 
 

@@ -12,7 +12,7 @@ from schemas.attacks.figures import AttackBasis, AttackFigures
 from schemas.attacks.settings import AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
-from tasks.release.file_errors import file_error
+from tasks.release.files import file_error
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import code_of
 

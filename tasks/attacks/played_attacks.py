@@ -13,14 +13,29 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from core.attacks.advantages import Guesses, added_guesses
-from core.attacks.attacked_people import AttackedPeople, people_of_labels, recombined_people, valued, with_values_of_others
-from core.attacks.attacked_release import NO_VALUE, AttackedRelease, Codes, joint_codes
+from core.attacks.attacked_tables import (
+    NO_VALUE,
+    AttackedPeople,
+    AttackedRelease,
+    Codes,
+    joint_codes,
+    label_fits,
+    people_of_labels,
+    recombined_people,
+    valued,
+    with_values_of_others,
+)
 from core.attacks.downcoding import MOST_LABELS, downcoded_labels
-from core.attacks.inference import inference_by_class, inference_by_learner
-from core.attacks.label_fits import label_fits
-from core.attacks.left_out import inference_by_left_out
-from core.attacks.linkage import linkage_by_columns, linkage_by_order, linkage_by_pseudonyms, linkage_with_noise
-from core.attacks.membership import LEAST_DIGITS, membership_by_class, membership_by_digests
+from core.attacks.inference import inference_by_class, inference_by_learner, inference_by_left_out
+from core.attacks.linkage import (
+    LEAST_DIGITS,
+    linkage_by_columns,
+    linkage_by_order,
+    linkage_by_pseudonyms,
+    linkage_with_noise,
+    membership_by_class,
+    membership_by_digests,
+)
 from core.attacks.singling_out import (
     persons_within,
     rarest_classes,
@@ -33,7 +48,7 @@ from core.attacks.singling_out import (
 from schemas.attacks.settings import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges, in_ranks
+from schemas.release.claimed_levels import in_ranges, in_ranks
 from tasks.attacks.released_rows import CodedRelease
 from tasks.attacks.source_people import MatchedPeople, SourceAxis, SourcePeople, matched_people
 

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from core.attacks.advantages import Guesses
-from core.attacks.membership import digests_of_files
+from core.attacks.linkage import digests_of_files
 from schemas.attacks.figures import AttackBasis, AttackFigures, broken_attacks
 from schemas.attacks.settings import AttackSettings
 from schemas.job.job import Job

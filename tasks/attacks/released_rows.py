@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.attacks.attacked_release import AttackedRelease, Codes, joint_codes, release_of_codes
+from core.attacks.attacked_tables import AttackedRelease, Codes, joint_codes, release_of_codes
 from schemas.job.job import Job
 from schemas.release.manifest import published_columns, published_qids
 from tasks.store.database import quote

@@ -12,13 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.attacks.attacked_people import NOBODY, AttackedPeople, fitting_classes
-from core.attacks.attacked_release import ELSEWHERE, NO_VALUE, AttackedRelease, Codes, joint_codes
-from core.attacks.label_fits import label_fits
-from core.recount.labels.label_readers import Axis, label_axis
+from core.attacks.attacked_tables import (
+    ELSEWHERE,
+    NO_VALUE,
+    NOBODY,
+    AttackedPeople,
+    AttackedRelease,
+    Codes,
+    fitting_classes,
+    joint_codes,
+    label_fits,
+)
+from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from tasks.attacks.released_rows import CodedRelease, compared_columns, value_codes
 from tasks.recount.original import Original, as_given
 from tasks.recount.published_labels import label_texts, way_of
@@ -136,7 +144,7 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
     return SourceAxis(positions, held, axis.positions, spans, _ends(axis, texts))
 
 
-def _ends(axis: Axis, texts: Sequence[str | None]) -> Codes:
+def _ends(axis: LabelAxis, texts: Sequence[str | None]) -> Codes:
     """Returns where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
     named = {end for text in texts if text and (found := _RANGE.fullmatch(text)) for end in found.groups()}
     spans = [axis.exact(end) or NOTHING for end in sorted(named)]

@@ -7,10 +7,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from core.charts.bars import bars
-from core.charts.chart import Chart
-from core.charts.colours import DARK_STYLE
+from core.charts.chart import Chart, short
 from core.charts.lines import lines
-from core.charts.scales import short
+from core.charts.picture import DARK_STYLE
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size

@@ -9,13 +9,13 @@ from pathlib import Path
 from schemas.job.digest import job_digest
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodRun
-from tasks.comparison.method_runs import Asked, run_method
+from tasks.comparison.method_runs import MethodRequest, run_method
 from tasks.engine.calls import Call
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
 from tasks.engine.versions import versions
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
@@ -24,7 +24,13 @@ STEP = StepCode(MEASURED, __name__)
 
 
 def measure_methods(
-    run: Run, source: Source, asked: Asked, methods: Sequence[str], ks: Sequence[int], domain: Artifact, histogram: Artifact | None
+    run: Run,
+    source: ChunkedSource,
+    asked: MethodRequest,
+    methods: Sequence[str],
+    ks: Sequence[int],
+    domain: Artifact,
+    histogram: Artifact | None,
 ) -> list[MethodRun]:
     """Runs every method at every k; what an interrupted comparison has measured is not measured again.
 
@@ -57,7 +63,7 @@ def measure_methods(
 
 
 def measure_method(
-    asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
     """Runs and counts one method, and keeps its figures."""
 

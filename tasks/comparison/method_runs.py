@@ -35,8 +35,7 @@ from tasks.engine.flows import SWITCH
 from tasks.recount.recount import verify_release
 from tasks.store.files import private_folder
 from tasks.store.store import Artifact, Store
-from tasks.utility.gcp_of_values import held_gcp
-from tasks.utility.labels import published_gcp
+from tasks.utility.labels import gcp_of_source_values, published_gcp
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
 """What holds the package that this module is in: the checkout, or where packages are installed."""
@@ -45,7 +44,7 @@ MOST_REPEATED = 100.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class MethodRequest:
     """What is compared.
 
     Attributes:
@@ -95,7 +94,9 @@ class Ended:
     wall: float
 
 
-def run_method(asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store) -> MethodRun:
+def run_method(
+    asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
+) -> MethodRun:
     """Runs a method and counts its release.
 
     Args:
@@ -192,7 +193,7 @@ def _figures(
     held = gcp if "gcp_held" in manifest.loss else None
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
     if held is None and manifest.node is not None and histogram is not None and manifest.remainder is None:
-        held = held_gcp(job, coding, histogram, manifest.node, store)
+        held = gcp_of_source_values(job, coding, histogram, manifest.node, store)
     return Figures(
         released=sum(size * classes for size, classes in sizes.items()),
         suppressed=manifest.suppressed,

@@ -10,18 +10,18 @@ from core.evaluation.advice import RULES, advise, summary
 from core.privacy.risk import THRESHOLD
 from schemas.job.job import Job
 from schemas.reading.model import plain
+from schemas.release.figures import RepeatedColumn
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from schemas.release.repeats import RepeatedColumn
 from tasks.comparison.figure_files import write_figure
 from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
 from tasks.report.units import UnitWording
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 
 def make_method_comparison(
-    job: Job, source: Source, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
+    job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
 ) -> MethodComparison:
     """Puts the outcome together with what follows from it.
 

@@ -44,7 +44,7 @@ class Side(NamedTuple):
     values: tuple[int | None, ...]
 
 
-class Compared(NamedTuple):
+class ComparedContents(NamedTuple):
     """Two releases by what is kept of their records.
 
     Attributes:
@@ -86,7 +86,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
     return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
-def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Compared:
+def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
     """Returns both releases with the same digests of either.
 
     Raises:
@@ -115,7 +115,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
     promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)
-    return Compared(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises)
+    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises)
 
 
 def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 @as_answer
-def compare_by_contents(job: Job, compared: Compared, mine: Store, theirs: Store, spill: Path) -> Figures | None:
+def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
     """Counts the records of two releases by their classes in both.
 
     Args:
@@ -237,7 +237,7 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
     yield known.append_column("class", classes["class"])
 
 
-def _identity(database: duckdb.DuckDBPyConnection, compared: Compared) -> Identity:
+def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -> Identity:
     """Tells by what records of the two are the same ones, beyond those of files that both have, and what is compared of them."""
     [alike] = database.execute(likeness_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()

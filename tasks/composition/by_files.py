@@ -25,16 +25,16 @@ from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
-from tasks.source.chunks import Chunk, Source
-from tasks.store.domain_tables import load_domains
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_domains
 
 BYTES_PER_CELL = 64
 Parts: TypeAlias = list[tuple[Chunk, Artifact]]
 """Chunks of the source with their histograms."""
 
 
-class Seen(NamedTuple):
+class SeenFiles(NamedTuple):
     """How a release sees records: its domains and hierarchies, and which class each of their cells comes to."""
 
     coding: Coding
@@ -58,10 +58,10 @@ class Ours(NamedTuple):
 
     job: Job
     recoded: tuple[Artifact, RecodingArtifacts]
-    source: Source
+    source: ChunkedSource
 
 
-def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Figures | None:
+def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
     """Returns how many records are at risk, by field, from the counts of the chunks' files.
 
     Raises:
@@ -97,7 +97,7 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     job, (domain, recoding), source = ours
     assert entry.recoded is not None
     coding = load_coding(job, domain, store)
-    now = Seen(coding, read_recoding_of(coding, recoding, job.intervals, store))
+    now = SeenFiles(coding, read_recoding_of(coding, recoding, job.intervals, store))
     then = _seen(job, entry, entry.recoded, store)
     theirs = {digest for _, digest, _ in entry.files}
     reading = ChunkReading(job, source.columns, store)
@@ -106,7 +106,7 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
         raise UnmeasuredError("files of both were counted together with others")
 
-    def risk(coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], less: Sequence[Artifact] = ()) -> int:
+    def risk(coding: Coding, releases: Sequence[SeenFiles], parts: Sequence[Artifact], less: Sequence[Artifact] = ()) -> int:
         return _at_risk(coding, releases, bundled_cells(coding, [*parts, *less], store), len(parts), job.memory, overlap.k)
 
     figures: dict[str, int | str] = {
@@ -148,16 +148,16 @@ def _comparable(run: Run, release: str) -> Entry:
     return entry
 
 
-def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> Seen:
+def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> SeenFiles:
     """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
     domains = load_domains(store, recoded.domain, entry.names)
     qids = job.columns.quasi_identifiers
     hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
     coding = Coding(domains[: len(qids)], tuple(hierarchies), (recoded.domain.sha256, ""), domains[len(qids) :])
-    return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
+    return SeenFiles(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
 
 
-def _parts(reading: ChunkReading, source: Source) -> Parts:
+def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
     """Returns the source's chunks with their histograms."""
     found = [(chunk, HISTOGRAMS.find(reading, chunk)) for chunk in source.chunks]
     parts = [(chunk, part) for chunk, part in found if part is not None]
@@ -188,7 +188,7 @@ def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifac
     return parts, stayed
 
 
-def _at_risk(coding: Coding, releases: Sequence[Seen], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
+def _at_risk(coding: Coding, releases: Sequence[SeenFiles], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
     """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
 
     Args:
@@ -211,7 +211,7 @@ def _at_risk(coding: Coding, releases: Sequence[Seen], cells: Iterable[ChunkCell
     return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
 
 
-def _maps(coding: Coding, release: Seen) -> list[list[NDArray[np.integer[Any]]]]:
+def _maps(coding: Coding, release: SeenFiles) -> list[list[NDArray[np.integer[Any]]]]:
     """Returns, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
     codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
     return [

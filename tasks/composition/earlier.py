@@ -15,12 +15,12 @@ from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.composition.known import Columns, KnownRecords
-from tasks.composition.registry import Registered, Registry
+from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
 from tasks.release.keyed import files_in
 from tasks.release.manifest import read_manifest
-from tasks.source.chunks import Source
-from tasks.store.secret import Secret, known_secrets
+from tasks.source.chunks import ChunkedSource
+from tasks.store.secret import FolderSecret, known_secrets
 
 OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
@@ -56,7 +56,7 @@ class Earlier(NamedTuple):
     unread: bool = False
 
 
-def earlier_releases(known: KnownRecords, release: str, registry: Registry, most: int | None = None) -> Iterator[Earlier]:
+def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
     """Yields other releases that are made of some of the same records, or may be, the newest first of each kind.
 
     Args:
@@ -91,7 +91,7 @@ def earlier_releases(known: KnownRecords, release: str, registry: Registry, most
 class KeyedSketches:
     """The sketches of a source as the registry keys them, made once for the same columns."""
 
-    def __init__(self, known: KnownRecords, registry: Registry) -> None:
+    def __init__(self, known: KnownRecords, registry: ReleaseRegistry) -> None:
         self._known, self._registry = known, registry
         self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
 
@@ -107,7 +107,7 @@ class KeyedSketches:
         return self._made[columns]
 
 
-def _related(known: KnownRecords, entry: Registered, registry: Registry, keyed: KeyedSketches | None) -> Earlier | None:
+def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
     """Returns what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
     persons = bool(entry.person) and entry.person == known.person
     found = Earlier(entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work))
@@ -126,7 +126,7 @@ def _related(known: KnownRecords, entry: Registered, registry: Registry, keyed: 
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 
 
-def _by_sketches(known: KnownRecords, entry: Registered, registry: Registry, keyed: KeyedSketches, found: Earlier) -> Earlier | None:
+def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches, found: Earlier) -> Earlier | None:
     """Returns what the sketches tell that a release has in common with the source; None where it has nothing."""
     theirs = registry.sketches_of(entry)
     if theirs is None:
@@ -168,7 +168,7 @@ def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Liken
     )
 
 
-def _of_manifests(job: Job, source: Source, kinds: Mapping[str, str], known: set[str]) -> Iterator[Earlier]:
+def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], known: set[str]) -> Iterator[Earlier]:
     """Yields the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
@@ -186,7 +186,7 @@ def _of_manifests(job: Job, source: Source, kinds: Mapping[str, str], known: set
             yield earlier
 
 
-def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Secret], kinds: Mapping[str, str]) -> Earlier | None:
+def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
     found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import MINE, THEIRS
-from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
+from core.composition.joint_classes import FAILING, MINE, THEIRS, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.privacy.models import PrivacyModel, Spread
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind, models_asked
 from tasks.counting.domains import axis_names
-from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_domains
 
 Promised = Mapping[str, Mapping[str, Any]]
 """What a job promises of sensitive values, by section and column, as JSON says it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from core.composition.contents import kind_of
 from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.members import Part
 
@@ -26,7 +26,7 @@ class KnownRecords:
     """
 
     run: Run
-    source: Source
+    source: ChunkedSource
     _contents: dict[Digested, list[Artifact]] = field(default_factory=dict)
     _sketches: dict[Columns, Sketches] = field(default_factory=dict)
 

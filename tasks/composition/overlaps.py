@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, earlier_releases
 from tasks.composition.known import KnownRecords
-from tasks.composition.registry import FORMAT, Registered, Registry
+from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
 
 MOST = 3
 """Earlier releases that are measured at most, the newest first."""
@@ -24,7 +24,7 @@ MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
 
 
-def overlaps_of(known: KnownRecords, release: str, registry: Registry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
+def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
     """Returns what the manifest says of other releases, by field.
 
     Args:
@@ -82,7 +82,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     return None if figures is None else overlap.model_copy(update=figures)
 
 
-def registered(known: KnownRecords, release: str, registry: Registry, families: Sequence[str]) -> Registered:
+def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
     """Enters a release in the registry before it is published.
 
     Raises:

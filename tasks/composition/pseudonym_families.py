@@ -23,12 +23,12 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Joined
-from tasks.composition.registry import Registered, Registry
+from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest, write_whole
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"
@@ -103,7 +103,7 @@ class Joining:
             _withdraw(path)
 
 
-def family_of(job: Job, source: Source, columns: Sequence[str], registry: Registry) -> str:
+def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
     """Returns the id of the family of columns: pseudonyms are equal where treatment, key or vault, and columns are.
 
     Args:
@@ -120,7 +120,7 @@ def family_of(job: Job, source: Source, columns: Sequence[str], registry: Regist
     return registry.secret.keyed("family", parts)[:24]
 
 
-def join_releases(run: Run, source: Source, release: str, registry: Registry, disclosed: Sequence[Disclosed]) -> Joining:
+def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
     """Adds what a release discloses to the indexes of its families, and counts whom it joins to earlier releases.
 
     Args:
@@ -147,7 +147,7 @@ def join_releases(run: Run, source: Source, release: str, registry: Registry, di
 
 
 def _joined(
-    run: Run, release: str, registry: Registry, one: tuple[str, Disclosed], entries: Sequence[Registered]
+    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
 ) -> tuple[Joined | None, Path | None]:
     """Returns whom a release joins to earlier ones of a family, None where there are none, and the head of its new index."""
     family, disclosed = one
@@ -173,7 +173,7 @@ def _joined(
 
 
 def _folded(
-    run: Run, release: str, registry: Registry, one: tuple[str, Disclosed], head: Head | None
+    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
     """Returns the figures of all releases of a family, and the head of the index with this one.
 
@@ -201,7 +201,7 @@ def _folded(
             raise UnmeasuredError("what they disclose together takes more than the job's memory") from None
 
 
-def _write(registry: Registry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:
+def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:
     """Writes the index with a further release beside the old one; returns its head."""
     file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
 
@@ -228,7 +228,7 @@ def _read(path: Path) -> Head | None:
     return found if found.format == FORMAT else None
 
 
-def _head(registry: Registry, family: str, published: set[str]) -> Head | None:
+def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head | None:
     """Returns the head of an index, after what a killed run left was put in its place or removed."""
     for path in sorted(registry.folder.glob(f"{family}.*{NEXT}")):
         if path.name[len(family) + 1 : -len(NEXT)] in published:
@@ -238,7 +238,7 @@ def _head(registry: Registry, family: str, published: set[str]) -> Head | None:
     return _read(registry.folder / f"{family}{HEAD}")
 
 
-def _lost(registry: Registry, family: str, head: Head | None) -> bool:
+def _lost(registry: ReleaseRegistry, family: str, head: Head | None) -> bool:
     """Tells whether an index that was there cannot be believed."""
     if head is None:
         return (registry.folder / f"{family}{HEAD}").exists()

@@ -23,14 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from core.composition.contents import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
-from schemas.errors.secret import SecretError
+from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_whole
-from tasks.store.sealed import seal, unsealed
-from tasks.store.secret import Secret, made_secret
+from tasks.store.secret import FolderSecret, made_secret, seal, unsealed
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"
@@ -102,7 +101,7 @@ class Registered(BaseModel):
 
 
 @dataclass(frozen=True)
-class Registry:
+class ReleaseRegistry:
     """A registry while its lock is held.
 
     Attributes:
@@ -111,18 +110,18 @@ class Registry:
     """
 
     folder: Path
-    secret: Secret
+    secret: FolderSecret
 
     @property
     def key(self) -> str:
         """What tells this secret from another one."""
         return self.secret.keyed("registry")[:_DIGITS]
 
-    def keyed_files(self, source: Source) -> dict[str, str]:
+    def keyed_files(self, source: ChunkedSource) -> dict[str, str]:
         """Returns the plain digest of each file that holds records by its keyed one."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
-    def keyed_names(self, source: Source) -> list[str]:
+    def keyed_names(self, source: ChunkedSource) -> list[str]:
         """Returns the keyed digest of each file that holds records, in an order that says nothing."""
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
@@ -204,7 +203,7 @@ def _read(record: Path) -> Registered | None:
 
 
 @contextmanager
-def open_registry(job: Job) -> Iterator[Registry | None]:
+def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     """Yields the registry of a job's folder, locked; another run that holds it is waited for.
 
     None for a release that is made to be counted and removed again.
@@ -224,7 +223,7 @@ def open_registry(job: Job) -> Iterator[Registry | None]:
             # What was keyed with the lost one can be compared no more, and is named as such.
             (folder / KEY).unlink(missing_ok=True)
             secret = made_secret(folder / KEY)
-        yield Registry(folder, secret)
+        yield ReleaseRegistry(folder, secret)
 
 
 def _folder(job: Job) -> Path:

@@ -15,10 +15,10 @@ from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.source.chunks import PieceKey, Source
+from tasks.source.chunks import ChunkedSource, PieceKey
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import StepCode, fingerprint_of
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.members import Part
 from tasks.writing.people import KeptPeople
@@ -107,7 +107,7 @@ def promised_of(job: Job) -> dict[str, dict[str, Any]]:
 
 
 def write_entry(
-    run: Run, manifest: Manifest, source: Source, kept: KeptPeople, parts: Sequence[Part], digested: Sequence[Kinds] | None = None
+    run: Run, manifest: Manifest, source: ChunkedSource, kept: KeptPeople, parts: Sequence[Part], digested: Sequence[Kinds] | None = None
 ) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 

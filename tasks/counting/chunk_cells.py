@@ -18,9 +18,8 @@ from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding
-from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table
+from tasks.store.tables import load_domains, read_table
 
 ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 

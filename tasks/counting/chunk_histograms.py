@@ -16,12 +16,11 @@ from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import DOMAINS, ChunkReading, axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
-from tasks.store.domain_tables import load_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.store.tables import write_of_chunk
+from tasks.store.tables import load_domains, write_of_chunk
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
@@ -53,7 +52,7 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=
 """The cells of a chunk."""
 
 
-def count_histograms(run: Run, source: Source) -> list[Artifact]:
+def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
     """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
 
     Raises:

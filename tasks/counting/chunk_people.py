@@ -17,7 +17,7 @@ from tasks.counting.chunk_histograms import HISTOGRAMS, packed_records, write_ce
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -52,7 +52,7 @@ PAIRS = FileStep(
 """Who has records in which cells of a chunk, and how many; beside it the chunk's histogram."""
 
 
-def count_pairs(run: Run, source: Source) -> list[Artifact]:
+def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
     """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person.
 
     Raises:

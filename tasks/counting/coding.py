@@ -24,9 +24,9 @@ from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run
-from tasks.store.domain_tables import load_domains
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_domains
 
 Made = TypeVar("Made")
 

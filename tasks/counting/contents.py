@@ -20,7 +20,7 @@ from tasks.counting.chunk_people import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -113,7 +113,7 @@ CONTENTS = FileStep(
 """By what the records of a chunk are known again."""
 
 
-def contents_of_chunks(run: Run, source: Source, by: Digested) -> list[Artifact]:
+def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
     """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons.
 
     Raises:

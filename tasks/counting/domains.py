@@ -22,12 +22,11 @@ from schemas.job.job import Job
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.counting.bundles import BUNDLES, Merge
 from tasks.engine.runs import Run
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
-from tasks.store.domain_tables import write_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk
+from tasks.store.tables import read_table, write_domains, write_of_chunk
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
@@ -42,7 +41,7 @@ class ChunkReading:
     store: Store
 
     @classmethod
-    def of(cls, run: Run, source: Source) -> Self:
+    def of(cls, run: Run, source: ChunkedSource) -> Self:
         """Returns it for a run over a source."""
         return cls(run.job, source.columns, run.store)
 
@@ -72,7 +71,7 @@ def value_columns(job: Job) -> list[str]:
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
-class Held:
+class KeptRows:
     """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
 
     Args:
@@ -100,7 +99,7 @@ class Held:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: Held | None = None) -> int:
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: KeptRows | None = None) -> int:
     """Counts the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
 
     Args:

@@ -20,12 +20,12 @@ from schemas.job.method import METHODS
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
 from tasks.source.bounds.person_records import somebody_sql
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
-from tasks.store.domain_tables import load_counted, write_domains
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_counted, write_domains
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
@@ -57,7 +57,7 @@ class PersonsReading:
     """What the persons of values are counted by: the source, and folders for the counts and for what does not fit into memory."""
 
     job: Job
-    source: Source
+    source: ChunkedSource
     store: Store
     spill: Path
 

@@ -65,13 +65,13 @@ class PersonsOfSource:
     memory: int
     made: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
-    def key(self, places: Places, *parts: object) -> Key:
+    def key(self, places: CellPositions, *parts: object) -> Key:
         """Returns the key of what is made of them for some cells."""
         return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class CellPositions:
     """Cells that the cells of all chunks fall into.
 
     Attributes:
@@ -98,7 +98,7 @@ def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
     return known.made[root.node]
 
 
-def _cells_of(known: PersonsOfSource, root: Histogram) -> Places:
+def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
     coding = known.coding
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
@@ -107,14 +107,14 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> Places:
                 codes = coding.packing.unpack(whole_cells(coding, part, known.store)[0])
                 yield places_in(root, coding.finest, codes, coding.axes).astype(np.int32)
             return
-        among = projections.Places(coding.finest, root, coding.axes)
+        among = projections.ProjectedCells(coding.finest, root, coding.axes)
         for bundles, codes, _ in bundled_cells(coding, parts, known.store):
             yield among.of(bundles, codes)
 
-    return Places(root.cells, places, root.node)
+    return CellPositions(root.cells, places, root.node)
 
 
-def persons_among(known: PersonsOfSource, wanted: Places) -> PersonsOfCells:
+def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
     """Returns the visits to some cells.
 
     Raises:
@@ -194,7 +194,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
     return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
 
 
-def _places(known: PersonsOfSource, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
+def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
         yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Words, single_word
 from core.histograms.cells import packing_of
-from core.persons.shared_cells import ALONE, count_different, places_shared
+from core.persons.pairs import ALONE, count_different, places_shared
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding

@@ -18,17 +18,17 @@ from core.persons.digests import digests_of
 from core.persons.repeats import NOTHING, Repeats, repeats_together
 from schemas.job.columns import names
 from schemas.job.job import Job
-from schemas.release.repeats import RepeatedColumn
+from schemas.release.figures import RepeatedColumn
 from tasks.counting.bundles import BUNDLES, bundled
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import footer_of, opened, read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
 
-def counted_columns(job: Job, source: Source) -> list[str]:
+def counted_columns(job: Job, source: ChunkedSource) -> list[str]:
     """Returns the identifiers whose values can be counted; none where persons are named, or the job says that every record is one."""
     if job.columns.person or job.columns.each_a_person:
         return []
@@ -129,7 +129,7 @@ BUNDLED = FileStep(
 """What repeats in several chunks, or in bundles of them; the sum is no larger than one of them may be."""
 
 
-def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
+def find_repeats(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
     """Returns the identifiers whose values repeat, with how often; none where persons are named, or the job says that every record is one.
 
     Raises:

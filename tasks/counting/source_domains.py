@@ -9,11 +9,11 @@ from functools import partial
 from tasks.counting.bundles import Merge, bundled
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
 from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
-from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, Held, axis_names, count_domains_of
+from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, KeptRows, axis_names, count_domains_of
 from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, one
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact
 
@@ -38,7 +38,7 @@ class FirstReading(ChunkReading):
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
-    held = Held(given.most, others if given.most else ())
+    held = KeptRows(given.most, others if given.most else ())
     made = DOMAINS.kept(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
         HISTOGRAMS.kept(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
@@ -52,7 +52,7 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 """The domains of a chunk, and what the next steps would read it for once more."""
 
 
-def count_domains(run: Run, source: Source, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
+def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known: bool = False) -> Sequence[Artifact]:
     """Phase 1: the domain tables of all chunks.
 
     Args:
@@ -70,7 +70,7 @@ def count_domains(run: Run, source: Source, *, cells: bool = False, known: bool 
     return each(run, READ, FirstReading(run.job, source.columns, run.store, most, cells, by), source.chunks)
 
 
-def merge_domains(run: Run, source: Source, parts: Sequence[Artifact]) -> Artifact:
+def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
     """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share.
 
     Raises:

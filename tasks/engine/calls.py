@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
 from core.columns.thread_share import at_most
+from schemas.errors.runners import WithdrawnError
 from schemas.job.job import Job
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact
@@ -112,3 +116,27 @@ def artifacts_of(result: Any) -> list[Artifact]:
     if isinstance(result, Sequence) and not isinstance(result, str):
         return [artifact for value in result for artifact in artifacts_of(value)]
     return []
+
+
+_withdrawn: ContextVar[threading.Event | None] = ContextVar("withdrawn", default=None)
+
+
+@contextmanager
+def withdrawn_by(event: threading.Event) -> Iterator[None]:
+    """Lets what this thread does within be taken back by an event."""
+    before = _withdrawn.set(event)
+    try:
+        yield
+    finally:
+        _withdrawn.reset(before)
+
+
+def still_wanted() -> None:
+    """Returns if what this thread does is still wanted.
+
+    Raises:
+        WithdrawnError: it was taken back.
+    """
+    event = _withdrawn.get()
+    if event is not None and event.is_set():
+        raise WithdrawnError

@@ -15,8 +15,56 @@ import pyarrow as pa
 
 from schemas.errors.base import InternalError, SkaldError, StorageError
 from schemas.errors.storage import MachineError, ThreadsError
-from tasks.engine.retrying import is_transient
 from tasks.store.database import is_short_of_files
+
+RETRY_SECONDS = (10.0, 60.0)
+"""Waits before the second and the third try: a lost packet, and a file server that starts anew."""
+CHUNKS_SECONDS = 2 * 3600
+"""For a task of chunks, at most a 32nd of the source: at a microsecond per record, 7,200 million records. Longer is a mount that hangs."""
+WHOLE_SECONDS = 12 * 3600
+"""For a task of the whole run (merge, search, recount), which may spill for hours. A nightly run is over before the next one begins."""
+
+TRANSIENT = frozenset(
+    {
+        errno.EIO,  # a device or a network file system had a fault
+        errno.ESTALE,  # the file server was started anew
+        errno.ETIMEDOUT,
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.EINTR,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ENETRESET,
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENOTCONN,  # a mount that is being made again
+    }
+)
+_REASONS = tuple(os.strerror(code) for code in sorted(TRANSIENT))
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tells whether beneath an error lies one of the operating system that may be over the next time.
+
+    Constructors of ours are raised ``from None``, which hides what was being handled but keeps it.
+    """
+    beneath: BaseException | None = error
+    while beneath is not None:
+        if isinstance(beneath, SkaldError):
+            if beneath.transient:
+                return True
+        elif isinstance(beneath, OSError):
+            if beneath.errno in TRANSIENT:
+                return True
+        # DuckDB's has no number, only the system's words.
+        elif type(beneath).__name__ == "IOException" and any(reason in str(beneath) for reason in _REASONS):
+            return True
+        beneath = beneath.__cause__ or beneath.__context__
+    return False
+
 
 _NO_THREAD = re.compile(r"can't start new thread|[Tt]hread constructor failed|^Resource temporarily unavailable$")
 _NO_ROOM = re.compile(r"failed to map segment|cannot allocate memory", re.IGNORECASE)

@@ -19,12 +19,10 @@ from prefect.tasks import MaterializingTask
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
-from tasks.engine.calls import Call, artifacts_of, sharing
-from tasks.engine.guard import guarded
+from tasks.engine.calls import Call, artifacts_of, sharing, withdrawn_by
+from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS, guarded
 from tasks.engine.progress import step_label
-from tasks.engine.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
 from tasks.engine.runs import Run
-from tasks.engine.withdrawal import withdrawn_by
 from tasks.lineage.addresses import Lineage
 from tasks.store.files import private_folder
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors.policy import PolicyError
+from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
+from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
-from schemas.release.passthrough import PassedColumn
 from schemas.release.unreported import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import clear_parts, locked, owner_only, private_folder
-from tasks.store.secret import Secret, secret_of
+from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
 from tasks.store.temporary_folders import clear_temporary_folders
@@ -64,7 +64,7 @@ class Run:
     job: Job
     store: Store
     spill: Path
-    secret: Secret
+    secret: FolderSecret
     work: FolderWork | BucketWork
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None

@@ -13,18 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from tasks.engine.calls import Call, groups, sharing, tasks_for
+from tasks.engine.calls import Call, groups, sharing, tasks_for, withdrawn_by
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.engine.withdrawal import withdrawn_by
 from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
-from tasks.store.step import FileStep, Given, Step
+from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact
 
-G = TypeVar("G", bound=Given)
+G = TypeVar("G", bound=StepCall)
 Item = TypeVar("Item")
 Stepped = TypeVar("Stepped")
 

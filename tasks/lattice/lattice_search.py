@@ -13,7 +13,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.lattice_maps import read_map
 from tasks.lattice.recodings import check_hierarchies, choose_root, search_lattice
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 
 

@@ -20,7 +20,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.losses.losses import Loss, sum_of_squares
 from core.persons.pairs import Pairs
 from core.persons.set_tree import Settled, SetTree, lost
@@ -31,9 +31,8 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import is_taken
 from tasks.counting.person_cells import pairs_by_share
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.replay import fails_here
 
 Counts = NDArray[np.int64]
@@ -41,7 +40,7 @@ WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
 
 
 @dataclass(frozen=True, eq=False)
-class Linked:
+class LinkedPeople:
     """A node, and who loses which records at it.
 
     Attributes:
@@ -66,7 +65,7 @@ class Linked:
     pairs: int
     evaluated: int = 1
 
-    def found(self, found: Found) -> Found:
+    def found(self, found: SearchResult) -> SearchResult:
         """Returns what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
         if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
             return found
@@ -78,7 +77,7 @@ def keeps_linked(job: Job) -> bool:
     return full_domain(job.method).linked == "keep"
 
 
-def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted: Histogram) -> Linked:
+def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
     """Returns a node at which no more records go than the limit allows, near the best one for records by themselves.
 
     Args:
@@ -136,7 +135,9 @@ def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int)
     return [other for other in moved if all(low <= level <= top for low, level, top in zip(least, other, lattice.top, strict=True))]
 
 
-def linked_at(job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]) -> Linked:
+def linked_at(
+    job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
+) -> LinkedPeople:
     """Returns who loses which records at a node.
 
     Args:
@@ -168,7 +169,7 @@ def linked_at(job: Job, coding: Coding, sought: Sought, counted: Histogram, node
         pairs += int((~failing[mine.cells]).sum())
         add_numbers(mine.cells, mine.counts, removed)
     removed[failing] = 0
-    return Linked(node, at, failing, persons, removed, _loss(at.cells.counts, failing, removed), gone, pairs)
+    return LinkedPeople(node, at, failing, persons, removed, _loss(at.cells.counts, failing, removed), gone, pairs)
 
 
 def _gone(share: Callable[[], Pairs], places: Counts, ends: NDArray[np.int32], settled: Settled, order: Counts) -> Pairs:
@@ -187,7 +188,7 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
     return Loss(suppressed, sum_of_squares(published) + suppressed * suppressed, sum_of_squares(counts))
 
 
-def write_withheld(linked: Linked, path: Path) -> int:
+def write_withheld(linked: LinkedPeople, path: Path) -> int:
     """Writes whose records go from which published class, by person and class; returns how many such pairs there are."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:

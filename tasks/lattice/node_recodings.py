@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from core.columns.coding import Words
 from core.columns.node import Node
-from core.evaluation.gcp_of_values import held_gcp
-from core.histograms.histogram import Histogram
+from core.histograms.cells import packing_of, places_in, roll_up
+from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
+from core.local_suppression.local_transformation import Leveller, Lost, members_of, transform_locally
+from core.local_suppression.losses import costs_of, measured
+from core.local_suppression.recoding import RecodedPart, recode_parts
+from core.local_suppression.residual import Residual, ResidualLevel
+from core.local_suppression.suppressed_records import treat
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
+from core.recoding.gcp_of_values import gcp_of_class_values
+from core.recoding.labels import STAR
 from core.recoding.recoding import Recoding, recode
-from core.units.members import Whose
+from core.units.members import ClassMembers, Whose
 from core.units.node_tables import table_at
 from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
-from schemas.release.remainder import Remainder
+from schemas.job.method import full_domain
+from schemas.release.figures import Remainder, Round
+from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.lattice.linked_people import Linked
+from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
+from tasks.lattice.linked_people import LinkedPeople
+from tasks.lattice.optimum import Sought, examine_left
+from tasks.lattice.promises import most_suppressed, searched
+from tasks.store.store import Artifact, Store
 
 
 class Local(Remainder):
@@ -55,10 +74,10 @@ def recode_node(
     job: Job,
     coding: Coding,
     promise: Promise,
-    found: Found,
+    found: SearchResult,
     counted: Histogram,
     whose: Whose | None = None,
-    linked: Linked | None = None,
+    linked: LinkedPeople | None = None,
 ) -> Made:
     """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
 
@@ -98,6 +117,128 @@ def recode_node(
     } | found.measured
     if linked is None and not any(counted.node):
         # Of cells at a coarser root nobody knows which values they hold.
-        loss["gcp_held"] = held_gcp(without_sensitive(counted, coding.hierarchies), chosen, failing, coding.domains, coding.hierarchies)
+        cells = without_sensitive(counted, coding.hierarchies)
+        loss["gcp_held"] = gcp_of_class_values(cells, chosen, failing, coding.domains, coding.hierarchies)
     why = {what: number for what, number in (("k", few), ("linked" if linked else "spread", suppressed - few)) if number}
     return Made(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
+
+
+BYTES_PER_LEFT_CELL = 128
+
+
+def recode_locally(
+    job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
+) -> Made:
+    """Makes the recoding of a node and of what it suppresses.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: What every class must satisfy, and whose the records are.
+        found: The node.
+        counted: Histogram of a root below it.
+        parts: Histograms of the chunks.
+        store: Where these are.
+
+    Raises:
+        StorageError: artefacts are gone.
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
+    """
+    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
+    all_of_it = Residual(counted, sought.whose(counted, coding.sensitive))
+    first = leveller.at(all_of_it, found.node)
+    first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
+    few = leveller.promise.of_size
+    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
+    treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
+    recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
+    classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
+    persons = _persons(treated.parts, classes, len(recoding.sizes))
+    costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
+    objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked
+    weights = full_domain(job.method).weights_of([domain.qid for domain in coding.domains])
+    costs.loss.update(measured(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
+    ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
+    local = Local(
+        records=found.loss.suppressed,
+        dm_star=found.loss.dm_star,
+        rounds=tuple(_round(part) for part in treated.parts[1 : len(levels)]),
+        starred=costs.starred,
+        stars=costs.stars,
+        least=treated.least,
+        stages=tuple(stage.node for stage in recoding.later),
+        withheld={name: _records_with(STAR, recoding.labels[name], recoding.sizes) for name in recoding.labels.column_names},
+    )
+    # What is tried again failed k, so that what is not published of it lacks k still, unless a later class was large enough and failed.
+    why = {what: number for what, number in (("k", costs.suppressed - treated.uneven), ("spread", treated.uneven)) if number}
+    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
+
+
+def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
+    """Returns the persons of each class, shape (size,); None where no person is named."""
+    if parts[0].members is None:
+        return None
+    members = members_of(parts)
+    return members.relabelled(classes).count(size)
+
+
+def _round(part: RecodedPart) -> Round:
+    """Tells what a round published, without what was masked of it afterwards."""
+    kept = part.cells.counts[~part.starred.any(axis=1)]
+    return Round(node=part.cells.node, records=int(kept.sum()), classes=len(kept))
+
+
+def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64]) -> int:
+    return int(sizes[pc.fill_null(pc.equal(labels, label), fill_value=False).to_numpy()].sum())
+
+
+def _left(
+    job: Job,
+    coding: Coding,
+    leveller: Leveller,
+    sought: Sought,
+    first: ResidualLevel,
+    counted: Residual,
+    parts: Sequence[Artifact],
+    store: Store,
+) -> tuple[ResidualLevel, Residual]:
+    """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
+    fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
+    finest = Lattice.allowed(searched(job, coding)).root
+    if not job.suppression.rounds or not fits or counted.cells.node == finest:
+        return first, leveller.rest(counted, first)
+    # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
+    lost, packing = Lost(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
+    words: list[Words] = []
+    counts: list[NDArray[np.int64]] = []
+    for part in parts:
+        cells, records = whole_cells(coding, part, store)
+        rows = lost.among(packing.unpack(cells))
+        words.append(tuple(word[rows] for word in cells))
+        counts.append(records[rows])
+    joined = tuple(np.concatenate(word) for word in zip(*words, strict=True))
+    left = Histogram(coding.finest, packing, *count_cells(joined, packing.product, np.concatenate(counts)))
+    left = left if finest == coding.finest else roll_up(left, finest, coding.axes)
+    if sought.people is None or first.members is None:
+        return first, Residual(left)
+    return _whose_left(coding, sought.people, first, first.members, lost, left, counted.cells)
+
+
+def _whose_left(
+    coding: Coding, people: PersonsOfSource, first: ResidualLevel, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
+) -> tuple[ResidualLevel, Residual]:
+    """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
+
+    def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
+        for part in parts:
+            codes = coding.packing.unpack(whole_cells(coding, part, people.store)[0])
+            found = left.cells + places_in(counted, coding.finest, codes, coding.axes)
+            rows = lost.among(codes)
+            found[rows] = places_in(left, coding.finest, codes[rows], coding.axes)
+            yield found.astype(np.int32)
+
+    named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
+    persons = persons_among(people, CellPositions(left.cells + counted.cells, places, named)).of_cells
+    whose = Whose.of(persons, [left, counted], coding.sensitive)
+    of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, persons.cells)))
+    return replace(first, classes=replace(first.classes, members=of_root)), Residual(left, replace(whose, rows=np.arange(left.cells)))

@@ -17,7 +17,7 @@ from core.lattice.certificate import Examination
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
@@ -30,10 +30,9 @@ from tasks.counting.coding import Coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
+from tasks.engine.calls import still_wanted
 from tasks.engine.peak_memory import give_back
-from tasks.engine.withdrawal import still_wanted
-from tasks.lattice.levels import searched
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 
 MOST_QIDS = 32
 """Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""
@@ -87,7 +86,7 @@ def memory_for_cells(job: Job) -> int:
     return job.memory // 2 if job.columns.person else job.memory
 
 
-def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> Found | None:
+def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
     """Finds the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
 
     Args:
@@ -156,7 +155,7 @@ def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | Non
     return sought.promise.column_held(whole.units, whole.spreads)
 
 
-def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> Found | None:
+def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
@@ -198,7 +197,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def below(job: Job, coding: Coding, found: Found, first: Histogram, chunks: ChunkSums) -> Histogram:
+def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
     """Returns the histogram of a root that is nowhere coarser than the node that was found.
 
     Raises:

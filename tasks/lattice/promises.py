@@ -9,11 +9,14 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.node import Node
 from core.columns.numbers import is_numerical
+from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.privacy.models import Spread
 from core.privacy.promise import Promise
 from schemas.errors.base import PrivacyError, SourceError
+from schemas.errors.hierarchies import HierarchyError
 from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
@@ -146,3 +149,44 @@ def nothing_left(job: Job, coding: Coding, held: str | None = None) -> PrivacyEr
         # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
         return whole_error(job, held)
     return PrivacyError.nothing_left(coding.records)
+
+
+def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
+    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``.
+
+    Raises:
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
+    """
+    levels = full_domain(job.method).levels
+    if not levels:
+        return coding.axes
+    bounded = [_within(hierarchy, levels.get(hierarchy.qid)) for hierarchy in coding.hierarchies]
+    return (*bounded, *coding.axes[len(bounded) :])
+
+
+def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
+    if levels is None:
+        return hierarchy
+    least, most = levels
+    if most > hierarchy.top:
+        raise HierarchyError.no_level(hierarchy.qid, "method.levels", most, hierarchy.top)
+    if most < hierarchy.least:
+        raise HierarchyError.tells(hierarchy.qid, "method.levels", most, hierarchy.least)
+    return hierarchy.within(least, most)
+
+
+def named_node(job: Job, coding: Coding) -> Node | None:
+    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for.
+
+    Raises:
+        HierarchyError: a hierarchy has no such level, or one that tells what the job hides.
+    """
+    node = full_domain(job.method).node
+    if node is None:
+        return None
+    for hierarchy, level in zip(coding.hierarchies, node, strict=True):
+        if level > hierarchy.top:
+            raise HierarchyError.no_level(hierarchy.qid, "method.node", level, hierarchy.top)
+        if level < hierarchy.least:
+            raise HierarchyError.tells(hierarchy.qid, "method.node", level, hierarchy.least)
+    return (*node, *(0,) * len(coding.sensitive))

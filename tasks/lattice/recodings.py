@@ -13,7 +13,7 @@ from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.roots import dense_root, occupied_root
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
@@ -29,12 +29,10 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import one, takes_wholes
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.lattice_maps import has_map, keep_map
-from tasks.lattice.levels import named_node, searched
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
-from tasks.lattice.local_recodings import recode_locally
-from tasks.lattice.node_recodings import Local, Made, recode_node
+from tasks.lattice.node_recodings import Local, Made, recode_locally, recode_node
 from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, check_enough, nothing_left, promise_of, promise_of_people
+from tasks.lattice.promises import asked, check_enough, named_node, nothing_left, promise_of, promise_of_people, searched
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
@@ -240,7 +238,7 @@ def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     return found_recoding(store, key, OF_CELLS | {step: step for step in further})
 
 
-def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outcome:
+def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -> Outcome:
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],

@@ -7,7 +7,7 @@ from pathlib import Path
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.lattice.search import Found
+from core.lattice.search import SearchResult
 from core.losses.losses import loss_of
 from core.units.node_tables import table_at
 from schemas.errors.base import PrivacyError, StorageError
@@ -15,9 +15,8 @@ from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
 from tasks.store.secret import known_secrets
@@ -75,7 +74,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Found:
+def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
     """Returns what a node that is replayed, or named by the job, does to these data.
 
     Args:
@@ -95,7 +94,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
     if loss.suppressed > most:
         raise fails_here(job, loss.suppressed, sought.records, most)
     nodes = Lattice.allowed(searched(job, coding)).nodes
-    return Found(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
+    return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
 
 
 def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:

@@ -21,7 +21,7 @@ from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_a
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
 from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
-from tasks.records.axes import axes_of
+from tasks.records.coding import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store

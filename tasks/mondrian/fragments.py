@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
-from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian.fragments import CutTree, Group, multidimensional, quantiles, sampled
 from core.mondrian.ranks import ranks_of_columns
-from core.mondrian.sampling import sampled
 from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
@@ -32,7 +31,7 @@ from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
 from tasks.mondrian.leaf_statistics import leaf_table
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
@@ -51,7 +50,7 @@ RESERVED = 8
 LARGER = 4
 
 
-def most_records(job: Job, coding: Coding, source: Source) -> int:
+def most_records(job: Job, coding: Coding, source: ChunkedSource) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     # One column more: what records are known again by.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
@@ -137,7 +136,7 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
 class Planted(NamedTuple):
     """The cuts between fragments, and how many records were in the sample that they were chosen by."""
 
-    tree: Tree
+    tree: CutTree
     sampled: int
 
 
@@ -157,8 +156,8 @@ def plant_elsewhere(table: DomainTable, samples: Sequence[Artifact], share: floa
 class PartReading(DomainTable):
     """What records are set apart by: the source and the cuts between fragments, beside the domain table."""
 
-    source: Source
-    tree: Tree
+    source: ChunkedSource
+    tree: CutTree
 
     @property
     def contents(self) -> ContentReading:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.mondrian.fragments import Group, Tree, merge_thin
+from core.mondrian.fragments import CutTree, Group, merge_thin
 from core.persons.digests import NOBODY, Digests
 from core.privacy.models import Spread
 from core.privacy.promise import Promise
@@ -125,7 +125,7 @@ class LeafStatistics:
         return kept
 
 
-def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
+def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
     """Merges leaves that are too thin to fragments.
 
     Args:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import Tree
+from core.mondrian.fragments import CutTree
 from core.mondrian.replay import leaves_of, places_of, replay_cells, together, tree_of
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
@@ -41,7 +41,7 @@ from tasks.mondrian.cells import (
     rows_of_cells,
 )
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.cells import rewrite_cells
@@ -55,7 +55,7 @@ class CountedChunks(NamedTuple):
     pairs: Sequence[Artifact]
 
 
-def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, KeptPeople]:
     """Applies the cuts of the release that the job replays.
 
     Returns:
@@ -87,7 +87,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Sequ
     return files, read_local_outcome(recoding, store), people
 
 
-def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, CountedChunks]:
+def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:
     """Returns what is kept of the release that is replayed, and what was counted of its chunks."""
     release = replayed(job).release
     entry = read_entry(release, store)
@@ -162,7 +162,7 @@ REPLAYED = FilesStep(
 """The cuts of an earlier release applied to the cells of this source, and the recoding by them."""
 
 
-def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, Tree]:
+def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
     """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
     job, store, coding = table.job, table.store, table.coding
     cells = load_histogram(HISTOGRAM.made(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)

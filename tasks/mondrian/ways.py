@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.mondrian.fragments import Group, Tree
+from core.mondrian.fragments import CutTree, Group
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError
 from tasks.counting.chunk_histograms import count_histograms
@@ -19,12 +19,11 @@ from tasks.engine.steps import each, each_alone, one, run_step, takes_wholes, wo
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
-from tasks.mondrian.kept_fragments import read_losses
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
-from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
+from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.bounds.published_columns import shared_columns
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 from tasks.writing.cells import rewrite_cells
@@ -34,7 +33,7 @@ from tasks.writing.people import KeptPeople
 ATTEMPTS = 4
 
 
-def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
     """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
 
     Returns:
@@ -58,7 +57,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[list[Ar
     return files, read_local_outcome(recoding, run.store), people
 
 
-def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
     """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
 
     Returns:
@@ -85,7 +84,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[lis
     return [file for fragment in done for file in fragment.files], outcome, people
 
 
-class Fragments(NamedTuple):
+class FragmentBatches(NamedTuple):
     """Which leaves make a fragment, and its runs in lots that fit the memory; how many fragments fit it at a time, how many leaves there
     are and records in the sample.
 
@@ -100,7 +99,7 @@ class Fragments(NamedTuple):
     people: tuple[int, int] | None
 
 
-def _fragments(run: Run, source: Source, table: DomainTable) -> Fragments:
+def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentBatches:
     """Cuts a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
     coding = table.coding
     most = fragments.most_records(run.job, coding, source)
@@ -125,7 +124,7 @@ def _fragments(run: Run, source: Source, table: DomainTable) -> Fragments:
     return _grouped(run, table, tree, census, parts, most, sampled)
 
 
-def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> list[Artifact]:
+def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
     """The sample of every chunk.
 
     Raises:
@@ -134,19 +133,19 @@ def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> li
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
-def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[Tree, int]:
+def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:
     """Returns the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
     if not workers_elsewhere():
         return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
     call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
     qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_elsewhere, call)
-    return Tree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
+    return CutTree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 
 def _grouped(
-    run: Run, table: DomainTable, tree: Tree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
-) -> Fragments:
+    run: Run, table: DomainTable, tree: CutTree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
+) -> FragmentBatches:
     """Merges leaves that are too thin to fragments."""
     job, store = run.job, run.store
     groups, people = _merged(run, table.domain, tree, parts)
@@ -158,10 +157,10 @@ def _grouped(
     limit = most if on_cells(job) else largest
     batches_of_runs = [fragments.batches_of_runs(runs, counted, group, limit) for group in groups]
     at_a_time = max(fragments.AT_A_TIME * most // max(largest, 1), 1)
-    return Fragments(groups, batches_of_runs, at_a_time, tree.leaves, sampled, people)
+    return FragmentBatches(groups, batches_of_runs, at_a_time, tree.leaves, sampled, people)
 
 
-def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
+def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
     """Merges thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
     pairs = [part.pairs for part in parts if part.pairs]
     arguments = (domain, tree, [part.census for part in parts], pairs, run.store)
@@ -172,5 +171,5 @@ def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[Parted]) -> 
     return [tuple(group) for group in made.groups], made.people
 
 
-def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> LeafStatistics:
+def _census(run: Run, coding: Coding, tree: CutTree, counted: Sequence[Artifact]) -> LeafStatistics:
     return LeafStatistics.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
+from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words, places_among, single_word
 from core.histograms.cells import packing_of
@@ -34,9 +35,8 @@ from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
-from tasks.mondrian.kept_fragments import FragmentArtifacts, FragmentLosses, read_losses
 from tasks.records.fragments import published_fragment
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
@@ -44,6 +44,45 @@ from tasks.store.tables import write_plain
 from tasks.writing.classes import published_beside, set_apart, write_part
 from tasks.writing.members import write_fragment_members
 from tasks.writing.people import people_table, write_people
+
+
+class FragmentLosses(BaseModel):
+    """Sums over the records of a fragment; they add up (papers/distributed-mondrian.txt, section 6).
+
+    Attributes:
+        losses: By name.
+        penalties: NCP by QID.
+        files: How many files the fragment fills; some may be without a record.
+        figures: What the algorithm counted, by name.
+        before: Class sizes of its records as they are.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    losses: dict[str, int | float]
+    penalties: dict[str, float]
+    files: int
+    figures: dict[str, int] = {}
+    before: Sizes = Sizes()
+
+
+class FragmentArtifacts(BaseModel):
+    """What a worker leaves: the losses (JSON), the files of the release, the classes of its records and, where persons are named, who is in
+    which class."""
+
+    model_config = ConfigDict(frozen=True)
+
+    losses: Artifact
+    files: list[Artifact]
+    members: Artifact
+    people: Artifact | None = None
+    classes: Artifact | None = None
+
+
+def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
+    """Reads what a fragment cost."""
+    return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
+
 
 OF_FRAGMENT = 32
 """Bits of a class's number within its fragment, where persons are kept; those above tell the fragment, by its first leaf."""
@@ -76,7 +115,7 @@ Part = tuple[NDArray[np.int32], FragmentRecords]
 class FragmentReading(DomainTable):
     """What fragments are anonymised by: the source says what is published, beside the domain table."""
 
-    source: Source
+    source: ChunkedSource
 
 
 class FragmentShare(NamedTuple):
@@ -158,7 +197,7 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 
 
 def _classified(
-    job: Job, coding: Coding, source: Source, group: Group, batches_of_runs: Sequence[Sequence[Path]]
+    job: Job, coding: Coding, source: ChunkedSource, group: Group, batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
@@ -183,7 +222,7 @@ def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 
-def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
+def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], store: Store) -> Artifact:
     return store.make("files", FRAGMENT.keys.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 

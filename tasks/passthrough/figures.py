@@ -18,7 +18,7 @@ from core.passthrough.samples import MOST_LOOKED_AT, summed_up, told_apart
 from core.passthrough.value_patterns import reasons
 from core.persons.digests import Digests
 from schemas.job.job import Job
-from schemas.release.passthrough import PassedColumn
+from schemas.release.figures import PassedColumn
 from tasks.passthrough.chunks import BYTES, SCHEMA
 from tasks.store.database import ENOUGH, database
 from tasks.store.step import FileStep
@@ -30,7 +30,7 @@ FEW_FILES, BYTES_PER_VALUE = 64, 60
 where it fits."""
 
 
-class Looked(BaseModel):
+class ColumnInspection(BaseModel):
     """What was found of columns that are published as they are.
 
     Attributes:
@@ -88,14 +88,14 @@ class FigureReading:
     spill: Path
 
 
-class CountedValues(NamedTuple):
+class ColumnCounts(NamedTuple):
     """Tables of the chunks, and what tasks summed up of them, so that these are not read."""
 
     parts: Sequence[Artifact]
     summed: Summed | None = None
 
 
-def _add(given: FigureReading, values: CountedValues, path: Path) -> int:
+def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
     """Adds up the values of all chunks and looks at a sample of each column."""
     summed, persons = values.summed, given.persons
     files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
@@ -109,7 +109,7 @@ def _add(given: FigureReading, values: CountedValues, path: Path) -> int:
         why = reasons(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
         looked_at = len(samples.get(number, []))
         found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=occurring, looked_at=looked_at, reasons=tuple(why))
-    path.write_text(Looked(columns=found, bytes=dict(zip(given.names, bytes_of(files), strict=True))).model_dump_json())
+    path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, bytes_of(files), strict=True))).model_dump_json())
     return len(found)
 
 
@@ -124,9 +124,9 @@ FIGURES = FileStep(
 """The figures of columns that are published untreated."""
 
 
-def read_figures(artifact: Artifact, store: Store) -> Looked:
+def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
     """Reads the figures of columns, in the order in which these were counted."""
-    return Looked.model_validate_json(store.path(artifact).read_bytes())
+    return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
 def sums_sql() -> str:

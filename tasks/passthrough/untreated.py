@@ -2,20 +2,125 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
-from schemas.errors.passthrough import PassthroughError
-from schemas.errors.policy import PolicyError
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors.refusals import PassthroughError, PolicyError
 from schemas.job.columns import REST
+from schemas.job.job import Job
 from schemas.policy.policy import banned_faults
-from schemas.release.passthrough import PassedColumn
+from schemas.release.figures import PassedColumn
+from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import each, one, workers_elsewhere
-from tasks.passthrough.chunks import VALUES, ValueReading
-from tasks.passthrough.figures import FIGURES, CountedValues, FigureReading, read_figures
-from tasks.passthrough.shares import sum_in_shares
-from tasks.source.chunks import Source
-from tasks.store.store import Artifact
+from tasks.engine.steps import cut, each, map_step, one, workers_elsewhere
+from tasks.passthrough.chunks import BYTES, SCHEMA, VALUES, ValueReading
+from tasks.passthrough.figures import (
+    FIGURES,
+    ColumnCounts,
+    FigureReading,
+    Figures,
+    Summed,
+    bytes_of,
+    groups_of,
+    read_figures,
+    sample_of,
+    summed_in,
+)
+from tasks.source.chunks import ChunkedSource
+from tasks.store.database import ENOUGH, database, literal
+from tasks.store.files import private_folder
+from tasks.store.keys import Key, StepCode
+from tasks.store.store import Artifact, Store
+
+STEP = StepCode("values_apart", __name__)
+MOST_SHARES = 64
+"""Each group of chunks leaves as many pieces; more would be many small ones."""
+
+
+def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
+    """Has tasks sum up the values of all chunks.
+
+    Args:
+        run: The run.
+        columns: How many columns were counted.
+        parts: Tables of the chunks.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    job, groups = run.job.in_task(), cut(parts)
+    shares = min(len(groups), MOST_SHARES)
+
+    def calls(name: str, keys: Sequence[Key], given: Sequence[tuple[object, ...]]) -> list[Call]:
+        labels = (f"{name} {number} of {len(given)}" for number in range(1, len(given) + 1))
+        return [Call(key, label, (job, *one, key, run.store), elsewhere=True) for key, label, one in zip(keys, labels, given, strict=True)]
+
+    keys = [STEP.key([part.sha256 for part in group], shares, columns) for group in groups]
+    apart = map_step(run, "values apart", set_values_apart, calls("set apart", keys, [(shares, columns, group) for group in groups]))
+    pieces = [[made[number] for made in apart] for number in range(shares)]
+    keys = [STEP.key("sums", [piece.sha256 for piece in mine]) for mine in pieces]
+    sums = [json.loads(text) for text in map_step(run, "sum values", sum_of_share, calls("share", keys, [(mine,) for mine in pieces]))]
+    added: Figures = {}
+    for column, *figures in (row for rows in sums for row in rows):
+        added[column] = tuple(map(sum, zip(added.get(column, (0, 0, 0)), figures, strict=True)))
+    return Summed(added, tuple(made[shares] for made in apart))
+
+
+def set_values_apart(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
+    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample.
+
+    Raises:
+        StorageError: the disk is full, memory too small, or an artefact gone.
+    """
+    files = [store.path(part) for part in parts]
+    statement = f"""
+        CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
+        FROM read_parquet([{", ".join(literal(str(file)) for file in files)}]) WHERE "count" > 0 GROUP BY ALL
+    """
+    spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
+    with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
+        connection.execute(statement)
+        # Two workers may do it at a time, and what they leave is then the same.
+        connection.execute("SET preserve_insertion_order = true")
+
+        def write(number: int, path: Path) -> int:
+            selected = f"""SELECT "column", digest, "count" FROM apart WHERE share = {number:d} ORDER BY ALL"""
+            [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
+            return int(rows)
+
+        made = [store.make(STEP.name, STEP.key(key, number), ".parquet", partial(write, number)) for number in range(shares)]
+    return [*made, store.make(STEP.name, STEP.key(key, "sample"), ".parquet", lambda path: _write_sample(path, files, columns))]
+
+
+def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
+    """Writes the values of least digest of each column, as a chunk's table has them: a row group is of one column."""
+    rows, names = 0, [str(file) for file in files]
+    _, sampled = groups_of(names)
+    with pq.ParquetWriter(path, SCHEMA, write_statistics=["column", "count"], use_dictionary=["column", "count"]) as writer:
+        for number in range(columns):
+            digests, values = sample_of(sampled.get(number, []))
+            kinds = pa.array([number] * len(digests), pa.uint16()), pa.array([0] * len(digests), pa.uint32())
+            writer.write_table(pa.table([kinds[0], pa.array(digests), kinds[1], values], schema=SCHEMA))
+            rows += len(digests)
+        writer.add_key_value_metadata({BYTES: json.dumps(bytes_of(names))})
+    return rows
+
+
+def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
+    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text.
+
+    Raises:
+        StorageError: the disk is full, memory too small, or an artefact gone.
+    """
+    spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
+    figures = summed_in(job, [str(store.path(piece)) for piece in pieces], spill)
+    return json.dumps([[column, *found] for column, found in figures.items()])
+
 
 FEW = 8
 """Chunks whose values one task of a cluster sums up."""
@@ -23,7 +128,7 @@ OWN = 4
 """How often a value of a text occurs on average, at most, where a dictionary costs more than it saves."""
 
 
-def check_published(run: Run, source: Source) -> None:
+def check_published(run: Run, source: ChunkedSource) -> None:
     """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
 
     Raises:
@@ -34,7 +139,7 @@ def check_published(run: Run, source: Source) -> None:
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
-def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Source]:
+def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
     """Measures every column that is published as it is, and looks at what its values are.
 
     Returns:
@@ -66,13 +171,13 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
-    elsewhere, values = workers_elsewhere() > 0, CountedValues(parts)
+    elsewhere, values = workers_elsewhere() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
-        values = CountedValues(parts, sum_in_shares(run, len(names), parts))
+        values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
     return one(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
 
 
-def untreated_columns(run: Run, source: Source) -> list[str]:
+def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:
     """Returns the columns that are published as they are in the source, in the order of the release."""
     return [name for name in source.payload if name not in source.treatments]

@@ -9,14 +9,14 @@ import pyarrow as pa
 from core.columns.domains import Domain
 from core.formats.proposals import Kind
 from schemas.errors.base import SourceError, nearest
-from tasks.planning.open_sources import Front
+from tasks.planning.open_sources import OpenSource
 from tasks.planning.profiles import read_as
 from tasks.store.database import quote
 
 CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 
 
-def column_values(front: Front, column: str) -> Domain:
+def column_values(front: OpenSource, column: str) -> Domain:
     """Counts the distinct values of a column over all records of a source.
 
     Args:

@@ -17,8 +17,8 @@ from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
-from tasks.planning.exposure import Exposed, determines, draw_sample, exposures, is_dominated, values_kept
-from tasks.planning.open_sources import Front, Given, front_of, job_name
+from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated, values_kept
+from tasks.planning.open_sources import OpenSource, SourceOptions, front_of, job_name
 from tasks.planning.pilot_runs import best_draft
 from tasks.planning.profiles import profile
 from tasks.planning.questions import Question, questions_of
@@ -57,7 +57,7 @@ ALWAYS, MOST_ALWAYS = 13, 16
 """How many of these are quasi-identifiers whatever they cost, and how many columns at most."""
 
 
-class Drafted(NamedTuple):
+class DraftedJob(NamedTuple):
     """A job that was drafted.
 
     Attributes:
@@ -74,10 +74,10 @@ class Drafted(NamedTuple):
     records: int
     gcp: float | None
     ladders: tuple[Path, ...]
-    exposed: dict[str, Exposed]
+    exposed: dict[str, ExposedPeople]
 
 
-def draft_job(given: Given, out: Path, *, accept: bool = False) -> Drafted:
+def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
     """Looks at a source and writes a job file for it.
 
     Args:
@@ -109,7 +109,7 @@ def draft_job(given: Given, out: Path, *, accept: bool = False) -> Drafted:
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
     write_whole(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
-    return Drafted(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
+    return DraftedJob(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
@@ -176,8 +176,8 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 
 def _tried(
-    front: Front, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
-) -> tuple[list[Proposal], str, float | None, dict[str, Exposed], tuple[Question, ...]]:
+    front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
+) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
     """Returns the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]

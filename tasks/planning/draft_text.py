@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.formats.concepts import Role
+from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted
-from tasks.planning.exposure import Exposed
+from tasks.planning.exposure import ExposedPeople
 from tasks.planning.profiles import MOST_RECORDS
 from tasks.planning.questions import Question
 
@@ -65,7 +65,7 @@ def job_text(
     *,
     method: str,
     figures: Mapping[str, float] | None = None,
-    exposed: Mapping[str, Exposed] | None = None,
+    exposed: Mapping[str, ExposedPeople] | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
     """Returns the text of a job file.
@@ -142,7 +142,7 @@ def _source(decided: Decided) -> str:
     return "\n".join(lines)
 
 
-def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[str, Exposed]) -> list[str]:
+def _listed(key: str, roles: Sequence[Role], decided: Decided, exposed: Mapping[str, ExposedPeople]) -> list[str]:
     mine = [one for one in decided.proposals if one.role in roles]
     if not mine:
         return [f"  {key}: []"]
@@ -172,7 +172,7 @@ def _person(person: Proposal | None) -> list[str]:
     ]
 
 
-def _why(one: Proposal, exposed: Mapping[str, Exposed], decided: Decided) -> str:
+def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) -> str:
     """Returns why a column has its role and what it gives away, in words: counts and shares, no value."""
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
@@ -182,7 +182,7 @@ def _why(one: Proposal, exposed: Mapping[str, Exposed], decided: Decided) -> str
     return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
-def exposed_words(away: Exposed, unit: str) -> str:
+def exposed_words(away: ExposedPeople, unit: str) -> str:
     """Returns how many stand alone by a column, and with those that others know."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:

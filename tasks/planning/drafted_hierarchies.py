@@ -19,7 +19,7 @@ from schemas.job.source import suffix
 from tasks.planning.column_values import counted_values
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.listed_hierarchies import write_listed
-from tasks.planning.open_sources import Front
+from tasks.planning.open_sources import OpenSource
 from tasks.store.files import private_folder
 
 MOST_VALUES, MOST_BANDS = 5_000, 200
@@ -27,7 +27,7 @@ FOLDER = "hierarchies"
 DELIMITERS = (";", ",", "\t", "|")
 
 
-def with_drafted_hierarchies(front: Front, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
+def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
     """Gives quasi-identifiers, and columns that may become some, hierarchies from files; returns with them the files that were written.
 
     Args:
@@ -72,7 +72,7 @@ def _names_it(path: Path, column: str) -> bool:
     return re.fullmatch(rf"{re.escape(mine)}(_[0-9]+)?", theirs) is not None or (before != theirs and "hierarch" in before)
 
 
-def _used(front: Front, one: Proposal, beside: Sequence[Path], folder: Path) -> Proposal | None:
+def _used(front: OpenSource, one: Proposal, beside: Sequence[Path], folder: Path) -> Proposal | None:
     column = one.profile.name
     for path in (path for path in beside if _names_it(path, column)):
         domain = _domain(front, one)
@@ -98,7 +98,7 @@ def _is_code(one: Proposal) -> bool:
     return "," in (one.hierarchy or "")
 
 
-def _made(front: Front, one: Proposal, folder: Path) -> tuple[Proposal | None, Path | None]:
+def _made(front: OpenSource, one: Proposal, folder: Path) -> tuple[Proposal | None, Path | None]:
     try:
         draft = draft_hierarchy(_domain(front, one))
     except HierarchyError:
@@ -121,5 +121,5 @@ def _spec(path: str, delimiter: str) -> str:
     return f"{{csv: {yaml_name(path)}{said}}}"
 
 
-def _domain(front: Front, one: Proposal) -> Domain:
+def _domain(front: OpenSource, one: Proposal) -> Domain:
     return counted_values(front.connection, "everything", one.profile.name, one.profile.kind if front.texts else None)

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import duckdb
 
-from core.formats.proposals import Profile, Proposal
+from core.formats.proposals import ColumnProfile, Proposal
 from core.passthrough.value_patterns import reasons
 from tasks.planning.exposure import determines
 from tasks.store.database import quote
@@ -22,7 +22,7 @@ SHORTEST = 4
 """Characters that texts have on average, at least, to be looked at."""
 
 
-def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[Profile]) -> tuple[Profile, ...]:
+def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
     """Returns profiles with what the values of a sample tell.
 
     Args:
@@ -38,7 +38,7 @@ def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[Profi
     return found
 
 
-def _looked_at(connection: duckdb.DuckDBPyConnection, column: Profile) -> Profile:
+def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> ColumnProfile:
     if column.kind == "other" or not column.values:
         return column
     name = quote(column.name)

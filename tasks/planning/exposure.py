@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from core.formats.proposals import Profile
+from core.formats.proposals import ColumnProfile
 from tasks.store.database import quote
 
 SAMPLE_RECORDS = 20_000
@@ -21,7 +21,7 @@ SPARE = 0.25
 """Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
 
 
-class Exposed(NamedTuple):
+class ExposedPeople(NamedTuple):
     """How many records of the sample stand alone, as shares.
 
     Attributes:
@@ -40,7 +40,7 @@ class Exposed(NamedTuple):
         return self.together - self.without
 
 
-def is_dominated(connection: duckdb.DuckDBPyConnection, column: Profile) -> bool:
+def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
     """Tells whether one value of a column has far more records than others: no person comes so often, and a figure is often 0.
 
     Args:
@@ -84,7 +84,7 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     return int(records)
 
 
-def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, Exposed]:
+def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
     """Returns what columns of the table ``sample`` give away.
 
     Args:
@@ -100,7 +100,7 @@ def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Seque
             seen[names] = _alone(connection, names) / max(records, 1)
         return seen[names]
 
-    return {name: Exposed(alone(name), alone(*others, name), alone(*others)) for name, others in columns.items()}
+    return {name: ExposedPeople(alone(name), alone(*others, name), alone(*others)) for name, others in columns.items()}
 
 
 def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int:

@@ -22,9 +22,9 @@ from core.lattice.objectives import prices_of
 from core.lattice.search import Search
 from core.losses.losses import certainty_penalty
 from core.mondrian.classes import recode_cells
+from core.mondrian.fragments import sampled
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
-from core.mondrian.sampling import sampled
 from core.privacy.promise import Promise
 from core.units.node_tables import table_at
 from core.units.sensitive_axes import without_sensitive
@@ -32,7 +32,7 @@ from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.lattice.levels import searched
+from tasks.lattice.promises import searched
 from tasks.mondrian.cells import cutting_of
 from tasks.store.store import Artifact, Store
 

@@ -26,17 +26,17 @@ from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.column_values import column_values
-from tasks.planning.open_sources import Given, front_of
+from tasks.planning.open_sources import SourceOptions, front_of
 from tasks.pseudonyms.pseudonyms import with_keys
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
-from tasks.store.domain_tables import load_domains
 from tasks.store.files import write_whole
+from tasks.store.tables import load_domains
 
 DELIMITER = ";"
 
 
-class Drafted(NamedTuple):
+class DraftedHierarchy(NamedTuple):
     """A hierarchy that was drafted, and of how many records."""
 
     draft: Draft
@@ -52,7 +52,7 @@ class Completed(NamedTuple):
     records: int
 
 
-def draft_file(given: Given, column: str, out: Path) -> Drafted:
+def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy:
     """Writes a first hierarchy of a column, readable by its owner alone.
 
     Args:
@@ -74,7 +74,7 @@ def draft_file(given: Given, column: str, out: Path) -> Drafted:
     if draft.rows:
         checked_table(column, f"'{out}'", draft.rows)
     write_listed(out, draft.rows)
-    return Drafted(draft, domain.records)
+    return DraftedHierarchy(draft, domain.records)
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:

@@ -21,7 +21,7 @@ from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
 from tasks.report.advice import kept_whole
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 
 ENOUGH = 100_000
@@ -59,7 +59,7 @@ class LocalPlan(BaseModel):
     advice: str | None = None
 
 
-def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) -> LocalPlan:
+def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
     """Draws samples, those that fragments would be cut by too, and says what a run would do.
 
     Raises:

@@ -23,7 +23,7 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_form
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import asked_once
 from tasks.source.locations import located
-from tasks.source.objects.copies import forget_copies, on_this_machine
+from tasks.source.objects.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.store import Store
@@ -32,7 +32,7 @@ from tasks.store.work_folder import LOCK, claim
 DATABASE = ("postgresql://", "postgres://")
 
 
-class Given(NamedTuple):
+class SourceOptions(NamedTuple):
     """What the user names.
 
     Attributes:
@@ -47,7 +47,7 @@ class Given(NamedTuple):
     types: Mapping[str, str] = {}
 
 
-class Front(NamedTuple):
+class OpenSource(NamedTuple):
     """A source that is open.
 
     Attributes:
@@ -72,7 +72,7 @@ def job_name(out: Path) -> str:
 
 
 @contextmanager
-def front_of(given: Given, out: Path) -> Iterator[Front]:
+def front_of(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     """Opens a source.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
@@ -100,7 +100,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
             sample = as_a_run_reads(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield Front(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
+        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error:
@@ -111,7 +111,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
         ending.close()
 
 
-def _is_plain(given: Given) -> bool:
+def _is_plain(given: SourceOptions) -> bool:
     """Tells whether all that is named are files and folders of this machine that are read as they are."""
     if given.table or given.query or given.types or not given.names:
         return False
@@ -141,7 +141,7 @@ def patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[
     return named
 
 
-def _said(given: Given, folder: Path) -> dict[str, Any]:
+def _said(given: SourceOptions, folder: Path) -> dict[str, Any]:
     """Returns what a job says of a source that is no plain file."""
     rows: dict[str, Any] = {"table": given.table} if given.table else {"query": given.query} if given.query else {}
     rows |= {"types": dict(given.types)} if given.types else {}

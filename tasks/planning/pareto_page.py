@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from core.charts.chart import Look
-from core.charts.colours import DARK_STYLE
-from core.charts.scatter import Point, scatter
+from core.charts.chart import ChartStyle
+from core.charts.picture import DARK_STYLE
+from core.charts.scatter import ChartPoint, scatter
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -25,16 +25,15 @@ from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
-from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, memory_for_cells
-from tasks.lattice.promises import promise_of
+from tasks.lattice.promises import promise_of, searched
 from tasks.lattice.recodings import check_hierarchies, check_persons, choose_root
 from tasks.report.page import page, percent
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 
 TEMPLATE = "front.html"
-OPTIMAL, SEEN = Look(0), Look(1, quiet=True)
+OPTIMAL, SEEN = ChartStyle(0), ChartStyle(1, quiet=True)
 
 
 class ShownNode(BaseModel):
@@ -51,7 +50,7 @@ class ShownNode(BaseModel):
     steps: list[str]
 
 
-class Front(BaseModel):
+class ParetoFront(BaseModel):
     """The figures of the page; no value of the data is in it."""
 
     model_config = ConfigDict(frozen=True)
@@ -69,7 +68,7 @@ class Front(BaseModel):
         return any(one.chosen for one in self.nodes)
 
 
-def measure_front(job: Job) -> Front:
+def measure_front(job: Job) -> ParetoFront:
     """Searches the front of a job's lattice. Publishes nothing.
 
     Raises:
@@ -104,7 +103,7 @@ def measure_front(job: Job) -> Front:
     return shown_front(job, coding, found)
 
 
-def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
+def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
     """Puts the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
@@ -118,7 +117,7 @@ def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Front:
     ]  # fmt: skip
     unit = "person" if job.columns.person else "record"
     names = [qid.name for qid in job.columns.quasi_identifiers]
-    return Front(name=job.name, records=coding.records, k=job.privacy.k, unit=unit, qids=names, nodes=nodes)
+    return ParetoFront(name=job.name, records=coding.records, k=job.privacy.k, unit=unit, qids=names, nodes=nodes)
 
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
@@ -131,13 +130,13 @@ def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
     return "values" if level == 0 else steps[place_of_step] if 0 <= place_of_step < len(steps) else f"level {level}"
 
 
-def render_front(front: Front) -> str:
+def render_front(front: ParetoFront) -> str:
     """Returns the page; equal fronts give equal pages."""
     pairs = (("Loss and suppression", "suppressed records", "suppressed"), ("Loss and risk", "mean risk of a released record", "risk"))
     drawn = []
     for title, axis, name in pairs:
         points = [
-            Point(getattr(one, name), one.gcp, str(number), OPTIMAL if one.optimal else SEEN, one.chosen)
+            ChartPoint(getattr(one, name), one.gcp, str(number), OPTIMAL if one.optimal else SEEN, one.chosen)
             for number, one in enumerate(front.nodes, 1)
         ]
         drawn.append(scatter(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())

@@ -23,7 +23,7 @@ from schemas.reading.given import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.planning.column_values import counted_values, typed
 from tasks.planning.forecast import WRITE, Way, expected_gcp
-from tasks.records.coding import Records
+from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
 
 GOOD = 0.4
@@ -142,7 +142,7 @@ def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -
         if not codes or len(codes[0]) < job.privacy.k:
             return None
         plain = replace(coding, sensitive=())
-        records = Records.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
+        records = JobRecords.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
         return float(recoded(job, plain, records)[0].loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None

@@ -16,9 +16,8 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.publish import way_words
+from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_words
-from schemas.release.passthrough import PassedColumn
-from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
@@ -26,8 +25,7 @@ from tasks.counting.repeats import find_repeats
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.uniqueness import CountedPersons, Exposed
 from tasks.engine.runs import Run, policy_in_force
-from tasks.lattice.levels import searched
-from tasks.lattice.promises import most_suppressed
+from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, look_through
 from tasks.planning.forecast import Forecast
@@ -37,12 +35,11 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
+from tasks.report.terms import hierarchy_words
 from tasks.report.units import UnitWording
-from tasks.report.wording import hierarchy_words
-from tasks.source.chunks import Chunk, Source
-from tasks.source.extracts import forget_extract
+from tasks.source.chunks import Chunk, ChunkedSource
+from tasks.source.extracts import forget_extract, open_run
 from tasks.source.locations import find_names
-from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -250,7 +247,7 @@ def aim_of(job: Job) -> str:
     return METHODS[job.method.name].words
 
 
-def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
+def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
@@ -263,7 +260,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     }
 
 
-def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> dict[str, Any]:
+def _of_records(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a method that gives every class labels of its own."""
     local = make_local_plan(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
@@ -271,6 +268,6 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
     return {"local": local, "histograms_to_scan": _uncounted(run, source, HISTOGRAMS) if whole else None}
 
 
-def _uncounted(run: Run, source: Source, step: FileStep[ChunkReading, Chunk]) -> int:
+def _uncounted(run: Run, source: ChunkedSource, step: FileStep[ChunkReading, Chunk]) -> int:
     reading = ChunkReading.of(run, source)
     return sum(step.find(reading, chunk) is None for chunk in source.chunks)

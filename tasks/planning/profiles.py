@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from core.formats.names import words
-from core.formats.proposals import Kind, Profile
+from core.formats.proposals import ColumnProfile, Kind
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.job.formats import SourceFormat, foreign_words, format_of_suffix
@@ -80,7 +80,7 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[Profile, ...], int]:
+def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
     """Counts what tells columns apart, over the view ``source``, and returns it with how many records that has.
 
     Args:
@@ -94,7 +94,7 @@ def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tupl
     if not counts[0]:
         return (), 0
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
-    return tuple(Profile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True)), int(counts[0])
+    return tuple(ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True)), int(counts[0])
 
 
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:

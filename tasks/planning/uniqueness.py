@@ -14,7 +14,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root
 from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 
 
@@ -27,7 +27,7 @@ class Uniqueness(NamedTuple):
     forecast: Forecast | None = None
 
 
-def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
     """Counts phase 2 and who stands out in it, or says why not.
 
     A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import fingerprint
-from core.pseudonyms.means import Means
+from core.pseudonyms.keyed_hash import Means, fingerprint
 from core.pseudonyms.treatments import texts
 from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError
@@ -26,7 +25,7 @@ from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TreatmentSpec
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
 
 
@@ -60,7 +59,7 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
     return fingerprint(read_key(job, secret))
 
 
-def with_keys(job: Job, source: Source) -> Source:
+def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
     """Returns the source with the fingerprints of the job's keys.
 
     Raises:
@@ -69,7 +68,7 @@ def with_keys(job: Job, source: Source) -> Source:
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
-def give_tokens(job: Job, source: Source, spill: Path) -> Source:
+def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
     """Gives tokens to all values that have none yet, and returns the source with the ids of the vaults.
 
     Raises:
@@ -93,14 +92,16 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
     return with_keys(job, source)
 
 
-def _values(source: Source, names: Sequence[str]) -> Iterator[pa.Array]:
+def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
     for chunk in source.chunks:
         for batch in read_chunk(chunk, names):
             for column in batch.columns:
                 yield texts(pc.unique(_plain(column).drop_null()))
 
 
-def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str], plain: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def read_published(
+    job: Job, source: ChunkedSource, chunk: Chunk, columns: Sequence[str], plain: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
 
     Args:
@@ -136,7 +137,7 @@ def _others(chunk: Chunk, names: Sequence[str], plain: Sequence[str]) -> Iterato
     yield from ((min(BATCH_ROWS, chunk.rows - first), empty) for first in range(0, chunk.rows, BATCH_ROWS))
 
 
-def _pseudonyms(job: Job, source: Source, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
+def _pseudonyms(job: Job, source: ChunkedSource, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
     """Returns the pseudonyms of a chunk's records by column, each of shape (rows,)."""
     subjects = [subject for one in treated if (subject := one.treatment.subject) is not None]
     wanted = list(dict.fromkeys([*(one.name for one in treated), *subjects]))
@@ -170,7 +171,7 @@ def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
     return coded.dictionary, coded.indices
 
 
-def _of_records(job: Job, source: Source, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
+def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
     """Returns the pseudonyms of all records, which take their subjects too."""
     assert one.treatment.subject is not None
     subjects, values = (table[name].combine_chunks() for name in (one.treatment.subject, one.name))
@@ -184,7 +185,7 @@ def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
     return made
 
 
-def _means(job: Job, source: Source, one: Identifier) -> Means:
+def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
     """Returns the key of a treatment, or what looks up its vault."""
     secret = one.treatment.secret
     if secret is None:
@@ -202,7 +203,7 @@ def _means(job: Job, source: Source, one: Identifier) -> Means:
     return Means(look_up=look_up)
 
 
-def _key(job: Job, source: Source, column: str, secret: Secret) -> bytes:
+def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:
     """Reads a key once more and makes sure that it is the one that the run began with."""
     try:
         key = read_key(job, secret)
@@ -213,7 +214,7 @@ def _key(job: Job, source: Source, column: str, secret: Secret) -> bytes:
     return key
 
 
-def _vault(job: Job, source: Source, column: str, secret: Secret) -> Path:
+def _vault(job: Job, source: ChunkedSource, column: str, secret: Secret) -> Path:
     try:
         path = vault_path(job, secret)
         found = vault_id(job, path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.pseudonyms.means import Means
+from core.pseudonyms.keyed_hash import Means
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError

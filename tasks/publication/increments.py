@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from schemas.job.job import Job
-from schemas.release.counts import tellable
+from schemas.release.figures import tellable
 from schemas.release.increments import Increment, SourceDigest
 from tasks.composition.release_history import Entry, last_entry
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.engine.runs import Run
 from tasks.release.keyed import keyed_file
-from tasks.source.chunks import Source
-from tasks.store.secret import Secret
+from tasks.source.chunks import ChunkedSource
+from tasks.store.secret import FolderSecret
 
 
-def increment_of(run: Run, source: Source) -> Increment:
+def increment_of(run: Run, source: ChunkedSource) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
     reading = ChunkReading.of(run, source)
     keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
@@ -57,7 +57,7 @@ def part_tellable(job: Job, records: int, *totals: int) -> bool:
     return tellable(records, job.privacy.k, *totals)
 
 
-def _files(source: Source, last: Entry) -> dict[str, str | int]:
+def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:
     names, contents = {name for name, _, _ in last.files}, {digest for _, digest, _ in last.files}
     here, digests = {file.name for file in source.files}, {file.digest for file in source.files}
     unchanged = sum(file.digest in contents for file in source.files)
@@ -68,7 +68,7 @@ def _files(source: Source, last: Entry) -> dict[str, str | int]:
     return {"since": last.release, "unchanged": unchanged, "new": new, "changed": changed, "removed": gone}
 
 
-def source_digests(job: Job, source: Source, secret: Secret) -> tuple[SourceDigest, ...]:
+def source_digests(job: Job, source: ChunkedSource, secret: FolderSecret) -> tuple[SourceDigest, ...]:
     """Returns the files of the source as a manifest tells them, in an order that says nothing."""
     told = all(part_tellable(job, file.rows, source.records) for file in source.files)
     digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)

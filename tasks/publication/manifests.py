@@ -17,34 +17,38 @@ from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from core.recount.people import share_at_most
 from schemas.job.job import Job
-from schemas.release.counts import tellable
-from schemas.release.endpoints import endpoints_of
+from schemas.release.claimed_levels import endpoints_of
+from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
-from schemas.release.population import PopulationRisk
-from schemas.release.remainder import Remainder
 from schemas.release.terms import NOT_FOR_NODES
-from schemas.release.together import Kind, Together
 from schemas.release.unreported import Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
-from tasks.publication.optimality import optimality, reported_optimality, taken
-from tasks.publication.reported_figures import reported_loss, reported_ncp, reported_passthrough, reported_search
+from tasks.publication.reported_figures import (
+    optimality,
+    reported_loss,
+    reported_ncp,
+    reported_optimality,
+    reported_passthrough,
+    reported_search,
+    taken,
+)
 from tasks.publication.staging import release_id
 from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 OF_SOURCE = ("t",)
 """Promises whose figures are measured against the whole source."""
 
 
-class Found(NamedTuple):
+class LabelFigures(NamedTuple):
     """What was found out on the way, of which a release tells what follows from its labels.
 
     Attributes:
@@ -66,7 +70,7 @@ class Found(NamedTuple):
 
 def make_manifest(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     outcome: Outcome,
     files: Sequence[PublishedFile],
     recount: Recount,
@@ -92,7 +96,7 @@ def make_manifest(
         files,
         recount,
         before,
-        Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
+        LabelFigures(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
         optimal=taken(job) or reported_optimality(outcome),
@@ -126,7 +130,9 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
     return Remainder.model_validate(outcome.local.model_dump(exclude={"stages"}) | {"least": None}) if outcome.local else None
 
 
-def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
+def make_local_manifest(
+    run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
+) -> Manifest:
     """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes.
 
     Raises:
@@ -143,7 +149,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         files,
         recount,
         outcome.before,
-        Found(NOT_FOR_NODES, outcome.search, loss),
+        LabelFigures(NOT_FOR_NODES, outcome.search, loss),
         node=None,
         levels=None,
         optimal=NOT_FOR_NODES,
@@ -153,12 +159,12 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
 
 def _manifest(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     outcome: Outcome | LocalOutcome,
     files: Sequence[PublishedFile],
     recount: Recount,
     before: Sizes,
-    found: Found,
+    found: LabelFigures,
     **own: Any,
 ) -> Manifest:
     """Returns what the manifests of all methods have in common, with what is a method's own."""
@@ -206,7 +212,7 @@ def _manifest(
     )
 
 
-def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: Sizes, found: Found) -> Unreported:
+def _untold(run: Run, source: ChunkedSource, outcome: Outcome | LocalOutcome, before: Sizes, found: LabelFigures) -> Unreported:
     return Unreported(
         release=release_id(run.job, source),
         search=dict(found.search),
@@ -249,7 +255,7 @@ def _one_value(recount: Recount) -> dict[str, OneValue]:
     }
 
 
-def _numerical(job: Job, source: Source) -> dict[str, bool]:
+def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
     """Returns which quasi-identifiers are numbers or dates, by name."""
     types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}

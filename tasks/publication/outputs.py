@@ -22,7 +22,7 @@ from schemas.job.job import Job
 from schemas.release.files import PublishedFile
 from tasks.publication.staged_files import Numbered, stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.source.partitions import NULL
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest, flush, open_up
@@ -34,7 +34,7 @@ LONGEST_NAME = 255
 BLOCK = 1 << 20
 
 
-def check_output(job: Job, source: Source) -> None:
+def check_output(job: Job, source: ChunkedSource) -> None:
     """Refuses columns that the format cannot hold, before anything is counted.
 
     Raises:

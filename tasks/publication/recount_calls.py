@@ -22,9 +22,8 @@ from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
 from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
 from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
-from tasks.release.file_errors import file_error
-from tasks.release.files import Csv
-from tasks.source.chunks import Source
+from tasks.release.files import Csv, file_error
+from tasks.source.chunks import ChunkedSource
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest
@@ -60,7 +59,7 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class Kept(NamedTuple):
+class KeptMembers(NamedTuple):
     """Who is in which class, and what the classes publish; nothing where no person is named."""
 
     people: tuple[Artifact, ...] = ()
@@ -75,7 +74,7 @@ class Kept(NamedTuple):
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store: Store) -> str:
+def recount_whole(job: Job, written: Written, source: ChunkedSource, kept: KeptMembers, store: Store) -> str:
     """Recounts a release as one; returns what was counted as text.
 
     Raises:
@@ -106,7 +105,7 @@ def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: 
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def set_kept_apart(job: Job, kept: Kept, shares: int, first: bool, key: Key, store: Store) -> PeopleApart:
+def set_kept_apart(job: Job, kept: KeptMembers, shares: int, first: bool, key: Key, store: Store) -> PeopleApart:
     """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part.
 
     Raises:
@@ -123,7 +122,7 @@ def count_classes_of(
     what: str,
     number: int,
     share: Sequence[Artifact],
-    kept: Kept,
+    kept: KeptMembers,
     columns: pa.Schema,
     wholes: Mapping[str, Artifact],
     store: Store,
@@ -152,7 +151,7 @@ def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: St
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: Kept, store: Store) -> str:
+def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: KeptMembers, store: Store) -> str:
     """Counts what needs all classes at once; returns that as text.
 
     Raises:
@@ -164,7 +163,7 @@ def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: Kep
         return additional_counts(connection, job, [store.path(one) for one in records], kept.files(store))
 
 
-class Asked(NamedTuple):
+class RecountRequest(NamedTuple):
     """A statement on rows.
 
     Attributes:
@@ -182,7 +181,9 @@ class Asked(NamedTuple):
     wide: bool = False
 
 
-def answer(job: Job, written: Written | None, source: Source | None, asked: Sequence[Asked], key: Key, store: Store) -> list[Artifact]:
+def answer(
+    job: Job, written: Written | None, source: ChunkedSource | None, asked: Sequence[RecountRequest], key: Key, store: Store
+) -> list[Artifact]:
     """Answers statements on data files, on files of the source, or on both, which are read back once for all of them.
 
     Raises:
@@ -198,7 +199,7 @@ def answer(job: Job, written: Written | None, source: Source | None, asked: Sequ
         return made
 
 
-def _answered(connection: duckdb.DuckDBPyConnection, asked: Asked, key: Key, store: Store) -> Artifact:
+def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key: Key, store: Store) -> Artifact:
     for name, artifact in asked.tables.items():
         connection.execute(f"CREATE TEMP TABLE {name} AS FROM read_parquet({literal(str(store.path(artifact)))})")
     for statement in asked.before:
@@ -212,7 +213,9 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: Asked, key: Key, sto
 
 
 @contextmanager
-def _rows(job: Job, written: Written | None, source: Source | None, store: Store) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
+def _rows(
+    job: Job, written: Written | None, source: ChunkedSource | None, store: Store
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
     """Yields a database that reads the rows, and whether threads that read whole records would take too much."""
     with ExitStack() as stack:
         # Of the source the footers are not at hand, but what a record takes is.

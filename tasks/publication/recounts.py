@@ -8,23 +8,32 @@ other records than were set apart for it ends the run, and so does a file that w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
 
 from core.recount.classes import Recount
+from core.recount.groups import Groups
 from core.recount.people import records_of_k
-from core.recount.shares import Classes, added, control_faults
+from core.recount.shares import ShareClasses, added, control_faults
 from schemas.errors.base import StorageError, VerificationError
+from schemas.job.job import Job
 from tasks.engine.calls import Call, groups, tasks_for
+from tasks.engine.guard import Result
 from tasks.engine.runs import Run
-from tasks.engine.steps import run_step, step_here, workers_elsewhere
+from tasks.engine.steps import map_step, run_step, step_here, workers_elsewhere
 from tasks.publication.recount_calls import (
     RECOUNTED,
+    RELEASE,
     SOURCE,
     TALLIES,
-    Kept,
+    KeptMembers,
+    RecountRequest,
     Written,
+    answer,
     count_additional,
     count_classes_of,
     count_persons_of,
@@ -32,25 +41,134 @@ from tasks.publication.recount_calls import (
     set_kept_apart,
     set_written_apart,
 )
-from tasks.publication.recount_rows import PHASE, RecountTasks, RowsInTasks
 from tasks.recount.columns import STRANGE
 from tasks.recount.original import Original
 from tasks.recount.recount import by_person
+from tasks.recount.rows import ReleaseRows, Side
 from tasks.recount.shares.apart import Apart, PeopleApart
-from tasks.recount.shares.counts import read_additional_counts, read_classes, recount_of
+from tasks.recount.shares.counts import files_sql, read_additional_counts, read_classes, recount_of
 from tasks.recount.spreads import models_counted, needs_whole, whole_of
 from tasks.recount.verdict import AdditionalCounts, verdict_of
-from tasks.release.file_errors import file_error
-from tasks.source.chunks import Source
-from tasks.store.database import connect
+from tasks.release.files import file_error
+from tasks.source.chunks import ChunkedSource
+from tasks.store.database import connect, literal
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
+
+PHASE = "verify"
+
+
+@dataclass
+class RecountTasks:
+    """Calls of tasks of a recount.
+
+    Attributes:
+        run: The run.
+        job: The job as tasks have it.
+    """
+
+    run: Run
+    job: Job
+    _made: int = 0
+
+    def each(
+        self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, keyed: bool = True
+    ) -> list[Result]:
+        """Makes a call for each of some arguments, before which comes the job and after which the store; a keyed one gets a key too.
+
+        Args:
+            function: A function of a module.
+            label: Names the calls.
+            arguments: Of each call.
+            keyed: Whether it leaves artefacts, under the key or others that are made of it.
+
+        Raises:
+            SkaldError: whatever a call raises.
+        """
+        self._made += 1
+        calls = []
+        for number, those in enumerate(arguments, start=1):
+            # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
+            key = RECOUNTED.once()
+            ending = (key, self.run.store) if keyed else (self.run.store,)
+            name = f"recount {self._made}, {label}: {number} of {len(arguments)}"
+            calls.append(Call(key, name, (self.job, *those, *ending), elsewhere=True))
+        return map_step(self.run, PHASE, function, calls)
+
+
+class RowsInTasks(ReleaseRows):
+    """Rows that tasks read, in parts; the database here has what was counted."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        tasks: RecountTasks,
+        parts: Sequence[Written],
+        sources: Sequence[ChunkedSource],
+        published: Mapping[str, str],
+    ) -> None:
+        self.connection, self.release, self.source = connection, RELEASE, SOURCE
+        self._tasks, self._parts, self._sources, self._published = tasks, parts, sources, published
+        self._known: dict[tuple[Side, Groups], str] = {}
+
+    def expect(self, side: Side, groups: Sequence[Groups]) -> None:
+        """Has groups counted that will be asked for, all of them in one reading of each part."""
+        if new := [one for one in dict.fromkeys(groups) if (side, one) not in self._known]:
+            self._known |= {(side, one): sums for one, sums in zip(new, self._sums(side, new), strict=True)}
+
+    def grouped(self, side: Side, groups: Groups) -> str:
+        """Has the groups of each part counted, unless they were expected, and returns their sums."""
+        if groups.tables:
+            # What a name stands for may change; what is in the files does not.
+            return self._sums(side, [groups])[0]
+        self.expect(side, [groups])
+        return self._known[side, groups]
+
+    def _sums(self, side: Side, groups: Sequence[Groups]) -> list[str]:
+        asked = [
+            RecountRequest(one.sql, one.before, {name: self.exported(name) for name in one.tables}, one.alone, one.wide) for one in groups
+        ]
+        calls = [(part, None, asked) for part in self._parts] if side == "release" else [(None, part, asked) for part in self._sources]
+        made = self._tasks.each(answer, f"count {side}", calls)
+        return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
+
+    def counted(self, statement: str, *sides: Side) -> str:
+        """Has one task answer a statement on all rows of the given sides."""
+        files = tuple(file for part in self._parts for file in part.files)
+        written = self._parts[0]._replace(files=files) if "release" in sides else None
+        sources = tuple(file for part in self._sources for file in part.files)
+        source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
+        return self._read(self._tasks.each(answer, "count all", [(written, source, [RecountRequest(statement)])])[0])
+
+    def types(self, side: Side) -> dict[str, str]:
+        """Returns DuckDB's types of the columns of a side."""
+        if side == "release":
+            return dict(self._published)
+        described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {SOURCE})"
+        found = self._read(self._tasks.each(answer, "columns", [(None, self._sources[0], [RecountRequest(described)])])[0])
+        return {
+            str(name): str(dtype) for name, dtype in self.connection.execute(f"SELECT column_name, column_type FROM {found}").fetchall()
+        }
+
+    def exported(self, relation: str) -> Artifact:
+        """Writes what the database reads into the store, where tasks find it."""
+        store, key = self._tasks.run.store, RECOUNTED.once()
+
+        def write(path: Any) -> int:
+            [(rows,)] = self.connection.execute(f"COPY (FROM {relation}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
+            return int(rows)
+
+        return store.make(TALLIES.name, key, ".parquet", write)
+
+    def _read(self, made: Sequence[Artifact]) -> str:
+        return files_sql([self._tasks.run.store.path(one) for one in made])
+
 
 MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: Source, kept: Kept) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers) -> Recount:
     """Recounts data files, where they lie in a store as they are read back from there; on a cluster, in shares.
 
     Args:
@@ -82,7 +200,7 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: Source, kept: Kept, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers, most: int) -> Recount:
     """Recounts data files in shares.
 
     Args:
@@ -119,7 +237,9 @@ def _forget(run: Run, *steps: StepCode) -> None:
         run.store.remove(*(step.name for step in steps))
 
 
-def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: Source, apart: Sequence[Apart], kept: Kept) -> Recount:
+def _counted(
+    tasks: RecountTasks, rows: RowsInTasks, written: Written, source: ChunkedSource, apart: Sequence[Apart], kept: KeptMembers
+) -> Recount:
     job, original = tasks.job, Original(SOURCE, source.columns)
     by_people = bool(kept.people and job.columns.person)
     with file_error(written.what):
@@ -130,7 +250,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
         }
     shares = len(apart[0].shares)
     somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []
-    people = _people_of_shares(somebody, shares) if somebody else [Kept()] * shares
+    people = _people_of_shares(somebody, shares) if somebody else [KeptMembers()] * shares
     pieces = [tuple(part.shares[number] for part in apart) for number in range(shares)]
     made = tasks.each(
         count_classes_of,
@@ -144,7 +264,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
     numbered = [read_classes(text) for text in made]
     whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
     whole = _with_everybody(tasks, written, somebody, whole)
-    beside = _beside(tasks, written, pieces, kept if by_people else Kept())
+    beside = _beside(tasks, written, pieces, kept if by_people else KeptMembers())
     with file_error(written.what):
         found, faults = verdict_of(job, rows, whole, beside, original, claim=written.claim, untreated=True)
     faults += control_faults(
@@ -176,18 +296,18 @@ def _check_parts(written: Written, apart: Sequence[Apart]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _set_kept_apart(tasks: RecountTasks, kept: Kept, shares: int, parts: int) -> list[PeopleApart]:
+def _set_kept_apart(tasks: RecountTasks, kept: KeptMembers, shares: int, parts: int) -> list[PeopleApart]:
     """Sets apart who is in which class, in parts."""
     cuts = groups(kept.people, parts)
     calls = [(kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
     return tasks.each(set_kept_apart, "people", calls)
 
 
-def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[Kept]:
-    return [Kept(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
+def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[KeptMembers]:
+    return [KeptMembers(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
 
 
-def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: Classes) -> Classes:
+def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: ShareClasses) -> ShareClasses:
     """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
     persons = whole.counts.persons
     if not made or not persons:
@@ -203,7 +323,7 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
     return replace(whole, counts=by_person(whole.counts, counted))
 
 
-def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> AdditionalCounts:
+def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: KeptMembers) -> AdditionalCounts:
     """Has one task count what needs all classes at once, if anything does."""
     job = tasks.job
     if not (job.columns.links or job.population or kept.people):

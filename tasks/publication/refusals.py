@@ -8,18 +8,16 @@ from core.recount.classes import Recount
 from core.recount.linked import exposing
 from schemas.attacks.figures import AttackBasis, attacked_words
 from schemas.attacks.settings import AttackSettings
-from schemas.errors.linked import LinkedError
-from schemas.errors.overlaps import AttackError
-from schemas.errors.passthrough import UntreatedError
+from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy
-from schemas.release.counts import reported_in_words
+from schemas.release.figures import reported_in_words
 from schemas.release.manifest import Manifest
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.publication.recount_calls import Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 if TYPE_CHECKING:
     from tasks.attacks.release_attack import PlayedAttacks
@@ -52,7 +50,7 @@ def check_untreated(run: Run, found: Recount) -> None:
         raise UntreatedError.below_k(reported_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
-def attack_written(run: Run, written: Written, source: Source) -> PlayedAttacks | None:
+def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
     """Attacks data files that were written; None where the job turned attacks off.
 
     Args:
@@ -100,7 +98,7 @@ def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: b
     return manifest.model_copy(update={"attacks": (*played.published, *earlier), "attacked": played.basis})
 
 
-def _played(run: Run, settings: AttackSettings, written: Written, source: Source) -> PlayedAttacks:
+def _played(run: Run, settings: AttackSettings, written: Written, source: ChunkedSource) -> PlayedAttacks:
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_code, attack_release  # noqa: PLC0415
 

@@ -25,10 +25,9 @@ from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.publication.objects import create_object, fetch_object, put_object, replace_object, unpublished
+from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import published
-from tasks.release.manifest import MOST_BYTES, manifest_of
-from tasks.release.names import check_names
+from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.object_stores import file_system, object_within, told
@@ -41,7 +40,7 @@ COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
 """A copy of a release that is looked at, in the folder of temporary files."""
 
 
-class Held(Protocol):
+class TargetWork(Protocol):
     """Work while it is held, in a folder or in a bucket."""
 
     @property
@@ -83,7 +82,7 @@ def is_published(job: Job, release: str) -> bool:
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
-def recall(job: Job, release: str, work: Held) -> Manifest | None:
+def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
     """Returns the manifest of a release if it is published, and names it in ``CURRENT``.
 
     Args:
@@ -123,7 +122,7 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
         system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
 
 
-def deliver(job: Job, staging: Path, release: str, work: Held) -> None:
+def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
     """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
@@ -154,7 +153,7 @@ def deliver(job: Job, staging: Path, release: str, work: Held) -> None:
 
 
 @contextmanager
-def withdrawn_if_refused(job: Job, release: str, work: Held) -> Iterator[None]:
+def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[None]:
     """Takes away what was put into the store of a release that is refused inside the block: nobody has verified it.
 
     What is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
@@ -187,7 +186,7 @@ def _withdraw(job: Job, release: str, generation: int) -> None:
             system.rm(f"{root}/{release}", recursive=True)
 
 
-def _finish(job: Job, system: Any, root: str, release: str, work: Held) -> None:
+def _finish(job: Job, system: Any, root: str, release: str, work: TargetWork) -> None:
     """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies.
 
     Raises:

@@ -24,15 +24,15 @@ from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
 from tasks.release.manifest import MOST_BYTES, is_readable, manifest_content, read_manifest
-from tasks.release.signing import is_signing
+from tasks.release.signatures import is_signing
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
 from tasks.store.staging import CURRENT, clear_staging, staging_prefix
-from tasks.verification.stated import stated_faults
+from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:
     from tasks.release.signatures import Signer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Published = TypeVar("Published", Manifest, TablesManifest)
 
 
-def release_id(job: Job, source: Source) -> str:
+def release_id(job: Job, source: ChunkedSource) -> str:
     """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
     Where identifiers become pseudonyms, another key makes another release.

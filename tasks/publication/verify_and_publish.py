@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
@@ -19,7 +19,7 @@ from schemas.release.unreported import Unreported
 from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
-from tasks.composition.registry import Registry, open_registry
+from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.composition.release_history import forget_older, oldest_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeats
@@ -36,7 +36,7 @@ from tasks.publication.deliveries import deliver_files, examples_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.pseudonym_digests import disclosed_by
-from tasks.publication.recount_calls import Kept, Written
+from tasks.publication.recount_calls import KeptMembers, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.refusals import attack_written, check_linked, check_untreated, with_attacks
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
@@ -46,7 +46,7 @@ from tasks.publication.staging import complete, publish, release_id, signer_of, 
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
 from tasks.release.keyed import keyed_hierarchies
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import write_whole
 from tasks.store.store import Artifact
@@ -57,7 +57,7 @@ LEFT_OVER = "artefacts that it needs no more could not be removed, which the sam
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRelease:
     """A release that is published, whether this run made it, and what it found out then that the release does not tell."""
 
     manifest: Manifest
@@ -66,7 +66,7 @@ class Published:
     untold: Unreported | None = None
 
 
-def read_or_recall(run: Run) -> tuple[Source, Published | None]:
+def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
     """Reads the source; returns with it the release that this job has made of it already, if it has.
 
     Raises:
@@ -95,17 +95,17 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
     run.workers = workers_of(run.job, source.task_bytes(run.job))
-    return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
+    return source, _told(PublishedRelease(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 
 def verify_and_publish(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
     people: KeptPeople = NONE_KEPT,
     claim: ClaimedLevels | None = None,
-) -> Published:
+) -> PublishedRelease:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
     Args:
@@ -131,13 +131,13 @@ def verify_and_publish(
 
 def _verified_and_published(
     run: Run,
-    source: Source,
+    source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
     people: KeptPeople,
     claim: ClaimedLevels | None,
     publication: Publication,
-) -> Published:
+) -> PublishedRelease:
     job, release = run.job, release_id(run.job, source)
     # What follows knows only the job.
     forget_large_coding(job)
@@ -172,7 +172,7 @@ def _verified_and_published(
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            joining = _joined(run, source, written, registry, Kept(people.people, people.classes)) if registry else Joining()
+            joining = _joined(run, source, written, registry, KeptMembers(people.people, people.classes)) if registry else Joining()
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
@@ -186,11 +186,11 @@ def _verified_and_published(
     publication.undone = LEFT_OVER
     run.published(forget_older(run.store), oldest_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
-    return _told(Published(manifest, job.target_path / release, new=True, untold=run.untold))
+    return _told(PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
 
 
 def _written(
-    run: Run, source: Source, files: Sequence[Artifact], staging: Path, people: KeptPeople, claim: ClaimedLevels | None
+    run: Run, source: ChunkedSource, files: Sequence[Artifact], staging: Path, people: KeptPeople, claim: ClaimedLevels | None
 ) -> tuple[list[PublishedFile], Csv, Recount]:
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
     job, release = run.job, release_id(run.job, source)
@@ -204,7 +204,7 @@ def _written(
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.whole(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return staged, layout, recount_written(run, written, source, Kept(people.people, people.classes))
+    return staged, layout, recount_written(run, written, source, KeptMembers(people.people, people.classes))
 
 
 def _finished(
@@ -213,7 +213,7 @@ def _finished(
     manifest: Manifest,
     counted: Recount,
     people: KeptPeople,
-    registry: Registry | None,
+    registry: ReleaseRegistry | None,
     staged: Sequence[PublishedFile],
     publication: Publication,
     joining: Joining,
@@ -251,7 +251,7 @@ def _finished(
     return step_here("publish", "publish", finish, lineage_of(job, manifest))
 
 
-def _joined(run: Run, source: Source, written: Written, registry: Registry, kept: Kept) -> Joining:
+def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: KeptMembers) -> Joining:
     """Returns what the pseudonyms of a release join it to."""
     return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 
@@ -272,7 +272,7 @@ def _keep_untold(run: Run) -> None:
         write_whole(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
 
 
-def _told(done: Published) -> Published:
+def _told(done: PublishedRelease) -> PublishedRelease:
     """Tells Prefect's server of a release, where there is one."""
     if in_flow_run():
         from tasks.engine.prefect_pages import announce  # noqa: PLC0415

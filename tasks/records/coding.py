@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import Coder
+from core.mondrian.axes import Order, axis_of
+from core.mondrian.ranks import CutAxes
 from core.order.records import canonical, marks
 from core.persons.digests import Digests
 from core.units.rows import EVERY_RECORD, unit_of_records
@@ -25,7 +27,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import each
 from tasks.lattice.promises import check_enough, whole_counts
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import digests_in
@@ -34,7 +36,7 @@ BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class JobRecords:
     """All records, ordered by their QIDs and what else they publish, so that nothing depends on where they stood.
 
     Attributes:
@@ -62,7 +64,7 @@ class Records:
         digests: Digests | None,
         chunks: tuple[int, ...],
         wholes: tuple[NDArray[np.int64], ...] | None = None,
-    ) -> Records:
+    ) -> JobRecords:
         """Puts records in order.
 
         Args:
@@ -100,7 +102,7 @@ def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Un
 class RecordReading(DomainTable):
     """What records are coded by: the source, beside the domain table."""
 
-    source: Source
+    source: ChunkedSource
 
 
 def _code(given: RecordReading, chunk: Chunk, path: Path) -> int:
@@ -142,7 +144,7 @@ CODED = FileStep(
 """The records of a chunk as codes."""
 
 
-def code_records(run: Run, source: Source, domain: Artifact) -> list[Artifact]:
+def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
     """The records of all chunks as codes.
 
     Raises:
@@ -157,7 +159,7 @@ def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
     return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
-def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Records:
+def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
     """Puts the records of all chunks into one matrix.
 
     Raises:
@@ -179,8 +181,24 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
             for position, column in enumerate([*columns, marked, *([] if digests is None else [digests])]):
                 column[first : first + part.rows] = table.column(position).to_numpy()
         first += part.rows
-    records = Records.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
+    records = JobRecords.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
     whose = records.unit.figures()
     if whose:
         check_enough(job, whose[0], "person")
     return records
+
+
+def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
+    """Returns how each QID is cut.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        order: Of siblings, where it is free.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    qids = job.columns.quasi_identifiers
+    of_qids = zip(qids, coding.domains, coding.hierarchies, strict=True)
+    return coding.once(("axes", order), lambda: CutAxes.of(axis_of(*of, job.folder, order) for of in of_qids))

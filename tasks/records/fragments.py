@@ -16,7 +16,7 @@ from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, whole_counts
-from tasks.records.coding import Records, bytes_of_records
+from tasks.records.coding import JobRecords, bytes_of_records
 from tasks.records.partitions import ways_of
 from tasks.records.recodings import recoded
 
@@ -61,7 +61,7 @@ def published_fragment(
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
     wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
-    records = Records.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
+    records = JobRecords.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0

@@ -13,10 +13,10 @@ from core.clustering.gower import Points, gower_points
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
-from core.recoding.prices import Labels
+from core.recoding.prices import LabelPrices
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.errors.base import SourceError
@@ -26,7 +26,7 @@ from schemas.job.mondrian import Generalisation, Generalising
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
 from tasks.counting.coding import Coding
 from tasks.counting.endpoints import ends_of
-from tasks.records.axes import axes_of
+from tasks.records.coding import axes_of
 
 Codes = NDArray[np.unsignedinteger]
 FAR_LARGER = 4
@@ -110,10 +110,10 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     return Partitioned(classes, {**made.figures, "partitions": count + int(np.count_nonzero(sizes[~small])), **steps})
 
 
-def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[Labels]:
+def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[LabelPrices]:
     """Returns what classes publish, QID by QID."""
     ends = ends_of(job, coding) or (None,) * len(ways)
-    return [Labels(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
+    return [LabelPrices(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
@@ -121,7 +121,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
     method = job.method
     assert isinstance(method, RaydenMethod)
     points = _points(codes, coding, method)
-    tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
+    tree = VantageTree(job.privacy.k, method.split, method.vantage, method.seed)
     classes = tree.partition(points, people=unit.people)
 
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -140,7 +140,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
         raise SourceError.no_numbers(method.name)
-    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed), unit.people))
+    return _counted(canon(codes, coding.domains, VantageTree(job.privacy.k, method.split, method.vantage, method.seed), unit.people))
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:

@@ -14,10 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import merge_small_classes
-from core.clustering.recoding import Publication, RecordRecoding, recode_records
+from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
+from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
 from core.order.records import combinations
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
@@ -30,7 +29,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import one, takes_wholes
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_outcome
 from tasks.lattice.promises import asked, most_suppressed, nothing_left, promise_of
-from tasks.records.coding import Records, gather
+from tasks.records.coding import JobRecords, gather
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
 from tasks.store.step import FilesStep
@@ -95,7 +94,7 @@ def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) ->
     return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=takes_wholes(run))
 
 
-def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding, Partitioned]:
+def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
     """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
 
     Raises:
@@ -108,7 +107,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     while True:
         if (found.classes < 0).all():
             raise nothing_left(job, coding, criteria.column_held() if criteria else None)
-        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
+        how = ClassPublication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if unit.adds_up or criteria is None or not criteria.fails(published).any():
@@ -117,7 +116,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
         found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
 
 
-def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:
+def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
     """Pools classes so that they keep the job's other privacy models, and suppresses what fails even so."""
     if criteria is None:
         return found
@@ -130,7 +129,7 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
     return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
 
 
-def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
+def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
     """Returns what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
     if not coding.sensitive and records.unit.adds_up:
         return None
@@ -167,7 +166,7 @@ def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people:
     )
 
 
-def _write_assigned(path: Path, classes: NDArray[np.int32], records: Records) -> int:
+def _write_assigned(path: Path, classes: NDArray[np.int32], records: JobRecords) -> int:
     """Writes the class of each record in the order of the source, one batch per chunk."""
     in_source = np.empty(len(classes), np.int32)
     in_source[records.order] = classes

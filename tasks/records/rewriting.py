@@ -14,7 +14,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import LabelledClasses, assigned, load_classes
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.classes import published_beside, set_apart
 from tasks.writing.people import Assigned, KeptPeople
@@ -51,7 +51,7 @@ class RecordRewriting(Rewriting):
         return set_apart(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
 
-def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
+def rewrite_records(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
     """Every chunk joined to the classes of its records, as ``rewrite`` has it.
 
     Raises:

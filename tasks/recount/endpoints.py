@@ -11,25 +11,24 @@ from numpy.typing import NDArray
 
 from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
-from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import texts_with_nulls
+from core.recount.labels.value_scales import texts_with_nulls, value_scale
 from core.recount.people import somebody_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original, as_given, fetched
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 BLOCK = 1 << 16
 """Labels that are texts at a time."""
 
 
-def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: int = 0) -> list[str]:
+def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
     """Counts the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
 
     Args:
@@ -57,12 +56,12 @@ def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: 
     return faults
 
 
-def distinct_labels(job: Job, rows: Rows, qid: QuasiIdentifier) -> Groups:
+def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
     """Returns the labels of a quasi-identifier in the release, each once."""
     return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
 
 
-def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
+def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
     """Yields the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
     columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     published = [as_given(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
@@ -71,7 +70,7 @@ def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> I
         yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
 
 
-def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
+def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
     column, persons = quote(name), original.persons(job)
     if persons:

@@ -24,7 +24,7 @@ from tasks.source.partitions import partitions, relation, with_partition
 from tasks.source.stable_files import source_digest
 from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
-from tasks.store.secret import Secret, known_secrets
+from tasks.store.secret import FolderSecret, known_secrets
 
 
 class Original(NamedTuple):
@@ -108,7 +108,7 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
     return "" if _same_hierarchies(job, manifest, known) else "the job's hierarchies are not those of the release"
 
 
-def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[Secret]) -> bool:
+def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[FolderSecret]) -> bool:
     try:
         return manifest.hierarchies == hierarchies_as_in(manifest, job, known)
     except JobError:

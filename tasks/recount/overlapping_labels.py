@@ -25,7 +25,7 @@ from core.recount.sampled_classes import (
 )
 from core.recount.truth import beside_faults, part_of, released_parts, released_parts_sql, source_parts, source_parts_sql
 from tasks.recount.original import fetched
-from tasks.recount.published_labels import Labels
+from tasks.recount.published_labels import PublishedLabels
 from tasks.recount.release_and_source import ReleaseAndSource
 from tasks.store.database import quote
 
@@ -35,7 +35,7 @@ JOINS = 16
 """Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
-def faults_beside(sides: ReleaseAndSource, some: Sequence[Labels]) -> list[str]:
+def faults_beside(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
     """Returns whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
     looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
     sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
@@ -43,7 +43,7 @@ def faults_beside(sides: ReleaseAndSource, some: Sequence[Labels]) -> list[str]:
     return [fault for one, parts in looked for fault in _faults_beside(sides, one, parts)]
 
 
-def _parts_of(one: Labels) -> int:
+def _parts_of(one: PublishedLabels) -> int:
     parts = PARTS
     # Fewer parts tell less, but the table of counts must not grow with the source.
     while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
@@ -51,15 +51,15 @@ def _parts_of(one: Labels) -> int:
     return parts
 
 
-def _released(sides: ReleaseAndSource, one: Labels, parts: int) -> Groups:
+def _released(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
     return released_parts(sides.unmasked, one.columns, parts, sides.beside)
 
 
-def _valued(sides: ReleaseAndSource, one: Labels, parts: int) -> Groups:
+def _valued(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
     return source_parts(sides.source, quote(one.name), parts, sides.beside)
 
 
-def _faults_beside(sides: ReleaseAndSource, one: Labels, parts: int) -> list[str]:
+def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> list[str]:
     labelled = sides.rows.grouped("release", _released(sides, one, parts))
     found = _numbers(sides, released_parts_sql(labelled, len(one.columns), one.labels_table))
     valued = sides.rows.grouped("source", _valued(sides, one, parts))
@@ -70,7 +70,7 @@ def _faults_beside(sides: ReleaseAndSource, one: Labels, parts: int) -> list[str
     return beside_faults(one.name, unmatched(one.spans, released, source), sides.names)
 
 
-def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[Labels]) -> tuple[list[str], int]:
+def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
     """Returns whether the labels of some classes stand together as values of the source do, and how many classes these are.
 
     Args:
@@ -105,11 +105,11 @@ def drawn_number() -> int:
     return secrets.randbits(64)
 
 
-def _named(one: Labels) -> tuple[int, int, str]:
+def _named(one: PublishedLabels) -> tuple[int, int, str]:
     return one.number, len(one.columns), one.labels_table
 
 
-def _covered(sides: ReleaseAndSource, labels: Sequence[Labels], sampled: NDArray[np.int64]) -> Groups:
+def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
     """Returns how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
@@ -124,7 +124,7 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[Labels], sampled: NDArray
     return replace(covered_groups(source), tables=tuple(masks), before=tuple(before), alone=True)
 
 
-def _masks(sides: ReleaseAndSource, one: Labels, sampled: NDArray[np.int64]) -> str:
+def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.int64]) -> str:
     """Makes the table of values with the bits of the classes whose label covers them; returns its name."""
     masks = np.zeros(len(one.source), np.uint64)
     for number, label in enumerate(sampled.tolist()):

@@ -8,7 +8,6 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from core.recount.holders import one_value_sql
 from core.recount.linked import LinkCount, discloses_people, linked_sql, owners_sql
 from core.recount.people import (
     PersonCount,
@@ -21,6 +20,7 @@ from core.recount.people import (
     valued_whole_sql,
     whole_counts_sql,
 )
+from core.recount.spreads import one_value_sql
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from tasks.recount.original import Original

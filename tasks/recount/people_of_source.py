@@ -22,7 +22,7 @@ from schemas.release.manifest import published_qids
 from tasks.recount.labels.published import published_source
 from tasks.recount.original import Original
 from tasks.recount.people import PeopleFiles
-from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
 from tasks.recount.rows import RowsHere
 from tasks.release.files import Csv, relation_of
@@ -93,7 +93,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
     return "" if one_level else OVERLAPPING
 
 
-def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[Labels], original: Original, folder: Path) -> PeopleOfSource:
+def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels], original: Original, folder: Path) -> PeopleOfSource:
     """Counts who is in which class where each value has one label at most."""
     connection, masked = sides.connection, sides.unmasked != sides.release
     for one in labels:
@@ -115,7 +115,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[Labels], origin
     return PeopleOfSource(([kept], [classes]))
 
 
-def _own(connection: duckdb.DuckDBPyConnection, one: Labels) -> None:
+def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
     """Makes the table of the label of each value of a quasi-identifier."""
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)

@@ -19,9 +19,9 @@ from core.recount.coverage import rows_within
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
-from schemas.errors.population import PopulationError
+from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.published_labels import label_texts, way_of

@@ -17,13 +17,12 @@ from core.recount.labels.claimed_labels import claimed_spans, level_claimed, val
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_texts import texts_with_nulls
+from core.recount.labels.value_scales import texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
 from tasks.recount.original import as_given, fetched
 from tasks.recount.release_and_source import ReleaseAndSource
@@ -31,7 +30,7 @@ from tasks.store.database import quote
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class PublishedLabels:
     """A quasi-identifier in a release and in its source.
 
     Attributes:
@@ -95,7 +94,7 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
     return value_groups(sides.source, quote(qid.name)), labels
 
 
-def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> Labels:
+def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
     """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
 
     Args:
@@ -124,7 +123,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
     claimed = found is not None or claim is None or qid.name not in claim.levels
-    return Labels(number, qid.name, columns, spans, labels["records"].to_numpy(), source, order, owners, kept, claimed)
+    return PublishedLabels(number, qid.name, columns, spans, labels["records"].to_numpy(), source, order, owners, kept, claimed)
 
 
 def labels_of_levels(

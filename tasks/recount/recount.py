@@ -13,7 +13,7 @@ from core.recount.groups import Alike
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
 from core.recount.risk import risk_of_files
-from core.recount.shares import Classes
+from core.recount.shares import ShareClasses
 from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
@@ -29,8 +29,7 @@ from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
 from tasks.recount.together import count_together_of_people
 from tasks.recount.verdict import AdditionalCounts, verdict_of
-from tasks.release.file_errors import file_error
-from tasks.release.files import TEXT, Csv, data_files, is_listed, layout_of, relation_of
+from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
@@ -121,7 +120,7 @@ def count_in_classes(
     original: Original | None,
     whole_of: Callable[[str], str],
     alike: Alike | None = None,
-) -> Classes:
+) -> ShareClasses:
     """Counts whatever is counted in each class by itself.
 
     Args:
@@ -143,7 +142,7 @@ def count_in_classes(
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, unexpected = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
-    return Classes(counts, spreads, unexpected)
+    return ShareClasses(counts, spreads, unexpected)
 
 
 def by_person(classes: Recount, persons: PersonCount) -> Recount:

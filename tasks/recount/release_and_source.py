@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import duckdb
 
 from core.recount.groups import RECORDS, Groups
-from core.recount.truth import Part
+from core.recount.truth import DigestPart
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.manifest import MASK, published_qids
 from tasks.recount.original import Original
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 
@@ -31,7 +31,7 @@ class ReleaseAndSource:
         names: The columns that are published as they are.
     """
 
-    rows: Rows
+    rows: ReleaseRows
     unmasked: str
     original: Original
     types: dict[str, str]
@@ -54,15 +54,15 @@ class ReleaseAndSource:
         return self.rows.source
 
     @property
-    def beside(self) -> list[Part]:
+    def beside(self) -> list[DigestPart]:
         """What is published as it is, in both."""
         return [self._column(name) for name in self.names]
 
-    def _column(self, name: str) -> Part:
+    def _column(self, name: str) -> DigestPart:
         column = quote(name)
         # A value that does not fit becomes null and is missed in the counts; CAST would end the recount, with the value in its message.
         source = f"s.{column}" if self.types[name] == self.published[name] else f"TRY_CAST(s.{column} AS {self.published[name]})"
-        return Part(f"r.{column}", source)
+        return DigestPart(f"r.{column}", source)
 
     def lacking(self, job: Job) -> list[str]:
         """Returns which columns of the release the source does not have."""
@@ -71,7 +71,7 @@ class ReleaseAndSource:
         return [f"the source has no {listed(absent)}"] if absent else []
 
 
-def release_and_source(job: Job, rows: Rows, original: Original) -> ReleaseAndSource:
+def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> ReleaseAndSource:
     """Looks at the columns of both, and for masked records.
 
     Raises:
@@ -83,7 +83,7 @@ def release_and_source(job: Job, rows: Rows, original: Original) -> ReleaseAndSo
     return ReleaseAndSource(rows, _unmasked(job, rows), original, types, published, names)
 
 
-def _unmasked(job: Job, rows: Rows) -> str:
+def _unmasked(job: Job, rows: ReleaseRows) -> str:
     """Returns the records that are not masked; all of them where all look so, because that is what their levels publish."""
     release = rows.release
     if not job.suppression.masks:

@@ -17,7 +17,7 @@ TOGETHER = "together"
 """The table of the records of a release, equal ones as one."""
 
 
-class Rows(ABC):
+class ReleaseRows(ABC):
     """What is counted.
 
     Attributes:
@@ -79,7 +79,7 @@ class Rows(ABC):
         return int(records)
 
 
-class RowsHere(Rows):
+class RowsHere(ReleaseRows):
     """Rows that the database reads itself, which takes all cores of the machine for it.
 
     Attributes:

@@ -10,14 +10,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from core.recount.holders import classes_held_sql
-from core.recount.shares import Classes, Spread
+from core.recount.shares import ShareClasses, ShareSpread
+from core.recount.spreads import classes_held_sql
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
 from tasks.recount.closeness import make_whole, whole_groups
 from tasks.recount.original import Original
 from tasks.recount.people import unexpected_values, values_of_people, whole_of_people
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 EVERYWHERE = "everywhere"
@@ -38,7 +38,7 @@ def count_spreads(
     whole_of: Callable[[str], str],
     *,
     by_people: bool,
-) -> tuple[tuple[Spread, ...], dict[str, int]]:
+) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
     """Counts the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
 
     Args:
@@ -78,7 +78,7 @@ def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
     return kind.of_whole or (by_people and kind.held is not None)
 
 
-def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by_people: bool) -> str:
+def whole_of(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
     """Returns what the database reads the values of a column as, each with its records, or its people where these are counted.
 
     Args:
@@ -94,7 +94,7 @@ def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by
     return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
 
 
-def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
+def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
     """Returns what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
@@ -116,6 +116,6 @@ def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[
     return faults, measured, list(dict.fromkeys(unread))
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> Spread:
+def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> ShareSpread:
     [(failing, classes, worst)] = connection.execute(statement).fetchall()
-    return Spread(int(failing), int(classes), None if worst is None else float(worst))
+    return ShareSpread(int(failing), int(classes), None if worst is None else float(worst))

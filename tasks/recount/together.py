@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 
 from core.recount.together import TogetherCount, combined_groups, contents_sql, together_of_people_sql, together_sql
 from schemas.job.job import Job
+from schemas.release.figures import KINDS, Kind
 from schemas.release.manifest import published_qids
-from schemas.release.together import KINDS, Kind
 from tasks.recount.people import COMBINATIONS, PeopleFiles, read_people
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 CONTENTS = "contents"
@@ -40,14 +40,14 @@ def columns_together(
     return {kind: names for kind, names in kinds.items() if names}
 
 
-def columns_of_job(job: Job, rows: Rows) -> dict[Kind, list[str]]:
+def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
     """Returns the same for the files of a job."""
     return columns_together(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
-def count_together(rows: Rows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
+def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
     """Counts the records that share each combination.
 
     Args:

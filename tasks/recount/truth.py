@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from core.recount.coverage import unmatched
 from core.recount.truth import (
-    Part,
+    DigestPart,
     digests_sql,
     hashed,
     joint_faults,
@@ -30,9 +30,9 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
 from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
-from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import leave_for, quote
 
 
@@ -48,7 +48,7 @@ class Truth(NamedTuple):
     sampled: int | None = None
 
 
-def truth_of(job: Job, rows: Rows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
+def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
     """Holds what the files publish against the source.
 
     Args:
@@ -95,13 +95,13 @@ def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
     ]
 
 
-def _label_faults(one: Labels) -> list[str]:
+def _label_faults(one: PublishedLabels) -> list[str]:
     """Returns whether the labels of a quasi-identifier can stand for its values."""
     empty = int(np.count_nonzero(one.spans.high == one.spans.low))
     return label_faults(one.name, empty, unmatched(one.spans, one.released[None, :], one.source[None, :]))
 
 
-def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[Labels]) -> list[str]:
+def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels]) -> list[str]:
     """Returns whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
@@ -112,7 +112,7 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[Labels]) -> list[
     return faults
 
 
-def _looked_up(source: str, parts: Sequence[Part]) -> tuple[str, Sequence[Part], list[str]]:
+def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[DigestPart], list[str]]:
     """Returns the source and the parts of a record's digest, no more of them to look up than one statement may, and statements before.
 
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
@@ -131,14 +131,18 @@ def _looked_up(source: str, parts: Sequence[Part]) -> tuple[str, Sequence[Part],
         before += [f"DROP TABLE {source}"] if number else []
         source, known = made, [f"s.digest_{place}" for place in range(number + 2)]
         columns = [f"later_{place}" for place in range(len(columns))]
-    return source, [Part(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)], before
+    return (
+        source,
+        [DigestPart(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)],
+        before,
+    )
 
 
-def _part(sides: ReleaseAndSource, one: Labels) -> Part:
+def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
     """Returns what stands for the labels of a quasi-identifier in the digest of a record."""
     number, column = one.number, quote(one.name)
     if one.kept and sides.types[one.name] == sides.published[one.name]:
-        return Part(f"r.{column}", f"s.{column}")
+        return DigestPart(f"r.{column}", f"s.{column}")
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
     sides.connection.register("owners", pa.table({"place": places.astype(np.int32), "number": one.owners[places]}))
@@ -146,10 +150,10 @@ def _part(sides: ReleaseAndSource, one: Labels) -> Part:
     sides.connection.execute(made)
     sides.connection.unregister("owners")
     digest = label_digest([f"r.{name}" for name in one.columns], number)
-    return Part(digest, f"digests_{number}.digest", f"digests_{number}", column)
+    return DigestPart(digest, f"digests_{number}.digest", f"digests_{number}", column)
 
 
-def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[Part], names: Sequence[str]) -> list[str]:
+def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestPart], names: Sequence[str]) -> list[str]:
     """Returns whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
     if not parts:
         return []

@@ -11,20 +11,19 @@ from core.recount.groups import Groups
 from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
 from core.recount.linked import LinkCount, mismatching_links
 from core.recount.pseudonyms import form_groups, is_compared, pseudonym_faults, shared_sql
-from core.recount.shares import Classes
+from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import ClaimedLevels, in_ranges
+from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
-from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
 from tasks.recount.labels.losses import column_losses, passed_columns
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
 from tasks.recount.together import columns_of_job, count_together, held_together
 from tasks.recount.truth import Truth, truth_of
@@ -41,8 +40,8 @@ class AdditionalCounts(NamedTuple):
 
 def verdict_of(
     job: Job,
-    rows: Rows,
-    classes: Classes,
+    rows: ReleaseRows,
+    classes: ShareClasses,
     beside: AdditionalCounts,
     original: Original | None,
     unproved: str = "",
@@ -90,18 +89,18 @@ def verdict_of(
     return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
 
 
-def _expect(job: Job, rows: Rows) -> None:
+def _expect(job: Job, rows: ReleaseRows) -> None:
     """Has what is asked of single columns of the files counted in one reading, where each costs."""
     asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
     labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
 
 
-def _forms(job: Job, rows: Rows, one: Identifier) -> Groups:
+def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
     return form_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
 
 
-def _hidden_faults(job: Job, rows: Rows) -> list[str]:
+def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
     """Counts the labels that tell values which the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
@@ -115,7 +114,7 @@ def _hidden_faults(job: Job, rows: Rows) -> list[str]:
     return faults
 
 
-def _truth(job: Job, rows: Rows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
+def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
     """Counts the source, and holds the files against it; returns its records and what came of it, nothing without it."""
     if original is None:
         return None, Truth([])
@@ -141,7 +140,7 @@ def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapp
     return told
 
 
-def _pseudonym_faults(job: Job, rows: Rows) -> list[str]:
+def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
     """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
     faults, masks = [], job.suppression.masks
     for one in job.columns.pseudonyms:

@@ -13,7 +13,7 @@ from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import Given, front_of, job_name
+from tasks.planning.open_sources import SourceOptions, front_of, job_name
 from tasks.planning.profiles import planning_connection, profile
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_whole
@@ -100,7 +100,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
 
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
-    with front_of(Given((str(folder),)), out) as front:
+    with front_of(SourceOptions((str(folder),)), out) as front:
         columns, rows = profile(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))

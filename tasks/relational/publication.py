@@ -13,7 +13,7 @@ from typing import Any
 from core.recount.relational.history_counts import TablesRecount
 from schemas.attacks.figures import attacked_words, broken_attacks
 from schemas.errors.base import StorageError
-from schemas.errors.overlaps import AttackError
+from schemas.errors.refusals import AttackError
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob

@@ -19,8 +19,7 @@ from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.release.manifest import is_readable
-from tasks.release.names import check_names, check_no_links
+from tasks.release.manifest import check_names, check_no_links, is_readable
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import known_secrets
 from tasks.store.work_folder import temporary_folder_of

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
-from tasks.release.file_errors import file_error
-from tasks.release.files import layout_of, relation_of
+from tasks.release.files import file_error, layout_of, relation_of
 from tasks.store.database import database, quote
 
 File = TypeVar("File")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +13,9 @@ import duckdb
 from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import MOST_HEADER, lines_within
-from tasks.release.names import check_no_links
+from tasks.release.manifest import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
-from tasks.store.database import literal, quote
+from tasks.store.database import is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
 SUFFIXES = (".parquet", ".csv", ".duckdb")
@@ -170,3 +171,25 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
         f"(SELECT {columns} FROM read_csv([{listed}], auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
         f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"
     )
+
+
+@contextmanager
+def file_error(what: str) -> Iterator[None]:
+    """Says in words of ours that data files cannot be counted.
+
+    Args:
+        what: How the release is called.
+
+    Raises:
+        VerificationError: they cannot.
+    """
+    try:
+        yield
+    # Says nothing of the files; where the database was opened it becomes an error of storage.
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        if is_short_of_files(error):
+            raise
+        # The kind alone, because DuckDB's words hold values.
+        raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None

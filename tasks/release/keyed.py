@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.store.secret import Secret
+from tasks.store.secret import FolderSecret
 
 OF_HIERARCHY = 32
 """Digits that tell a hierarchy."""
 
 
-def keyed_job(job: Job, secret: Secret) -> str:
+def keyed_job(job: Job, secret: FolderSecret) -> str:
     """Returns the digest of a job as a manifest bears it.
 
     Raises:
@@ -25,12 +25,12 @@ def keyed_job(job: Job, secret: Secret) -> str:
     return secret.keyed("job", job_digest(job))
 
 
-def keyed_file(digest: str, secret: Secret) -> str:
+def keyed_file(digest: str, secret: FolderSecret) -> str:
     """Returns the digest of a file of the source as a manifest bears it."""
     return secret.keyed("file", digest)
 
 
-def keyed_hierarchies(job: Job, secret: Secret) -> dict[str, str]:
+def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
     """Returns the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it.
 
     Raises:
@@ -39,7 +39,7 @@ def keyed_hierarchies(job: Job, secret: Secret) -> dict[str, str]:
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
-def is_of_job(manifest: Manifest, job: Job, known: Iterable[Secret]) -> bool:
+def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
     """Tells whether a manifest is of this job, as far as secrets that are known can tell.
 
     Raises:
@@ -48,7 +48,7 @@ def is_of_job(manifest: Manifest, job: Job, known: Iterable[Secret]) -> bool:
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
 
 
-def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[Secret]) -> Mapping[str, str]:
+def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
     """Returns the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike.
 
     Raises:
@@ -58,13 +58,13 @@ def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[Secret]) -> 
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
-def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[Secret]) -> set[str]:
+def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
     """Returns those of some plain digests whose files a release is made of, as far as secrets that are known can tell."""
     theirs, secrets = {file.digest for file in manifest.sources}, list(known)
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
-def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[Secret]) -> bool:
+def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> bool:
     """Tells whether a manifest is of files of these plain digests, as far as secrets that are known can tell."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
     return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in known)))

@@ -17,7 +17,15 @@ from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of, open_regular
 from schemas.release.evidence import SCHEME, Envelope, Signable, is_statement_of, read_envelope, signed_bytes, statement_of
-from tasks.release.signing import SIGNING_KEY
+
+SIGNING_KEY = "SKALD_SIGNING_KEY"
+"""The variable that names the file of the private key; unset or empty where nothing is signed."""
+
+
+def is_signing() -> bool:
+    """Tells whether the environment names a key to sign releases with."""
+    return bool(os.environ.get(SIGNING_KEY))
+
 
 MOST_BYTES = 10_000
 OTHERS = stat.S_IRWXG | stat.S_IRWXO

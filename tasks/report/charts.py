@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from core.charts.bars import bars
-from core.charts.chart import Chart, Look
+from core.charts.chart import Chart, ChartStyle
 from core.lattice.map import LatticeMap
 from core.lattice.page_picture import heights_within, nodes_within
 from schemas.release.report import Report, RiskFigure
@@ -13,7 +13,7 @@ from schemas.release.terms import Band
 
 SOURCE, RELEASE = "Source", "Release"
 # By name, so that the release looks the same with and without a source beside it.
-LOOKS = {SOURCE: Look(0, quiet=True), RELEASE: Look(0)}
+LOOKS = {SOURCE: ChartStyle(0, quiet=True), RELEASE: ChartStyle(0)}
 BESIDE = "The table below says the same."
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
 from schemas.release.manifest import Manifest
-from schemas.release.passthrough import unclaimed_because
-from schemas.release.together import KINDS, Together, together_warning, unclaimed_together
 from tasks.report.attacks import attack_warning
 from tasks.report.units import UnitWording
 

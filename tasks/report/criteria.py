@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from schemas.errors.base import counted, listed
 from schemas.privacy.kinds import models_asked
+from schemas.release.figures import KINDS, population_sentences, telling
 from schemas.release.manifest import Manifest
-from schemas.release.passthrough import telling
-from schemas.release.population import population_sentences
 from schemas.release.report import Criterion, Proof
 from schemas.release.terms import Terms
-from schemas.release.together import KINDS
 from tasks.report.claims import together_sentences
-from tasks.report.linked import linked_sentences
-from tasks.report.sentences import one_value_sentence, proofs
+from tasks.report.sentences import linked_sentences, one_value_sentence, proofs
 from tasks.report.units import UnitWording
 
 

@@ -2,21 +2,73 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from core.charts.colours import DARK_STYLE
-from schemas.errors.base import counted
+from core.charts.picture import DARK_STYLE
+from core.compiling.compiled import kept_home
+from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_charts, loss_chart, risk_chart, size_chart, size_rows
-from tasks.report.kept_templates import kept_templates
 from tasks.report.published import date_words
 from tasks.report.terms import map_of_report
+from tasks.store.files import write_whole
 from tasks.store.keys import code_of, fingerprint_of
+
+DIGEST = hashlib.sha256().digest_size
+
+
+class KeptTemplates(BytecodeCache):
+    """Compiled templates in a folder, each after a digest of it; what is damaged is compiled anew, and no page fails for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Reads a template that was compiled; what a file holds that is not as it was written is not looked at."""
+        try:
+            kept = self._file(bucket).read_bytes()
+        except OSError:
+            return
+        code = kept[DIGEST:]
+        if hashlib.sha256(code).digest() == kept[:DIGEST]:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Writes a template that was compiled; where that cannot be, it is compiled again by the next process."""
+        code = bucket.bytecode_to_string()
+        try:
+            write_whole(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
+        except StorageError:
+            return
+
+    def _file(self, bucket: Bucket) -> Path:
+        return self._folder / f"{bucket.key}.cache"
+
+
+def kept_templates(made_by: Path) -> KeptTemplates | None:
+    """Returns where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
+
+    Args:
+        made_by: The file that says how.
+    """
+    home = kept_home()
+    if home is None:
+        return None
+    folder = home / "templates" / hashlib.sha256(version("jinja2").encode() + made_by.read_bytes()).hexdigest()[:16]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return KeptTemplates(folder)
+
 
 TEMPLATE, SUMMARY = "report.html", "summary.html"
 SMALLEST_SHARE = 0.0001

@@ -14,28 +14,28 @@ from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
-from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.advice import advice_sentences
 from tasks.report.attacks import attack_sentences, reported_attacks
 from tasks.report.claims import maximum_risk, together_sentences
 from tasks.report.criteria import criteria_of
-from tasks.report.linked import linked_limits
 from tasks.report.published import published_columns_of
-from tasks.report.remainder import remainder_words
 from tasks.report.sentences import (
+    PSEUDONYMOUS,
     certificate,
     increment_sentences,
     limits,
+    linked_limits,
     one_value_limits,
     overlap_limits,
     promises,
     proofs,
+    remainder_words,
     suppression,
     verification,
     warning_sentences,
 )
+from tasks.report.terms import losses
 from tasks.report.units import UnitWording, share_limits
-from tasks.report.wording import losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from core.recount.spreads import SLACK as RECOUNT_SLACK
-from schemas.errors.base import counted
+from schemas.errors.base import counted, listed
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
-from schemas.release.endpoints import endpoint_sentences
-from schemas.release.manifest import Manifest, OneValue
-from schemas.release.passthrough import passthrough_warnings
-from schemas.release.population import population_sentences
+from schemas.release.claimed_levels import endpoint_sentences
+from schemas.release.figures import passthrough_warnings, population_sentences
+from schemas.release.manifest import Linked, Manifest, OneValue
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.attacks import attack_warning
@@ -284,6 +283,85 @@ ALWAYS = (
     ),
     Limit(
         text="Whether data are anonymous in law also depends on who gets them, what else they hold, and on linking and inference.",
+        source="Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques",
+    ),
+)
+
+
+SEQUENCES = "Wang and Fung, Anonymizing Sequential Releases, KDD 2006"
+
+
+def linked_limits(manifest: Manifest) -> tuple[Limit, ...]:
+    """Returns what linked records tell, a limit for each column by which they are linked."""
+    return tuple(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest))
+
+
+def linked_sentences(manifest: Manifest) -> list[str]:
+    """Returns how many share the set of combinations that all records of one are in, a sentence for each linking column."""
+    return [_sentence(one, manifest) for one in manifest.linked or ()]
+
+
+def _sentence(one: Linked, manifest: Manifest) -> str:
+    k, unit = manifest.privacy["k"], "person" if manifest.persons else "pseudonym"
+    shown = f"Equal pseudonyms in {listed(one.columns)} show which records belong together."
+    if not one.below_k and one.smallest >= k:
+        least = counted(one.smallest, unit)
+        return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
+    accepted = " The job accepts that (columns.linkable)." if one.accepted else ""
+    return (
+        f"{shown} {counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) share the set of combinations that their records are in "
+        f"with fewer than k = {k:,}, the least {one.smallest:,}.{accepted}"
+    )
+
+
+def remainder_words(manifest: Manifest) -> tuple[str, ...]:
+    """Returns what became of the records that fail at the levels of the columns, a sentence each."""
+    remainder = manifest.remainder
+    if remainder is None:
+        return ()
+    if not remainder.records:
+        return ("No record failed at the levels of the columns, so that nothing was starred or anonymised again.",)
+    return (
+        f"{counted(remainder.records, 'record')} had combinations that fail at the levels of the columns. All others are published at "
+        "these levels, as they would be without them.",
+        *_rounds(manifest),
+        *_stars(manifest),
+    )
+
+
+def _rounds(manifest: Manifest) -> Iterator[str]:
+    assert manifest.remainder is not None
+    names = list(manifest.levels or {})
+    for number, one in enumerate(manifest.remainder.rounds, start=1):
+        levels = ", ".join(f"{name} {level}" for name, level in zip(names, one.node, strict=False))
+        yield (
+            f"Round {number} published {counted(one.records, 'record')} of them in {one.classes:,} "
+            f"{'class' if one.classes == 1 else 'classes'}, at the best levels for what was left: {levels}."
+        )
+
+
+def _stars(manifest: Manifest) -> Iterator[str]:
+    remainder = manifest.remainder
+    assert remainder is not None
+    if remainder.starred:
+        bound = f"; fewer than {remainder.least:,} were not possible there" if remainder.least is not None else ""
+        if remainder.least == remainder.stars:
+            bound = ", the fewest possible there"
+        yield (
+            f"{counted(remainder.starred, 'record')} are published with some values starred, {counted(remainder.stars, 'value')} in all"
+            f"{' with those of masked records' if manifest.masked else ''}{bound}."
+        )
+
+
+PSEUDONYMOUS = (
+    Limit(
+        text="This release is pseudonymous, not anonymous: whoever holds the key or the vault can find persons in it or undo pseudonyms, "
+        "and what is masked in part stays readable in part. Pseudonyms are in no risk above.",
+        source="GDPR, Article 4(5) and Recital 26",
+    ),
+    Limit(
+        text="Releases with the same key or vault can be linked record by record, and so can the records of one person in this release. "
+        "Their classes together may be narrower than k records. Another key for each receiver keeps releases apart.",
         source="Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques",
     ),
 )

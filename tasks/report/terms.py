@@ -6,14 +6,80 @@ from collections.abc import Sequence
 
 from core.columns.node import Node
 from core.lattice.map import STATUSES, DrawnNode, LatticeMap
+from schemas.hierarchies.hierarchy import HierarchySpec
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
+from schemas.job.objectives import OBJECTIVES
 from schemas.reading.model import plain
 from schemas.release.manifest import published_columns
 from schemas.release.report import Report
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
-from tasks.report.wording import LOCAL, hierarchy_words, level_words
+
+LOSSES = {
+    "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
+    "gcp_held": ("GCP of values", "what the same can be at most if every class published just the values that it holds"),
+    # As releases of earlier versions call it.
+    "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
+    "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
+    "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
+    "c_avg": ("C_avg", "{several} per class in units of k: 1 is the finest that k allows"),
+    "dm_star": ("DM*", "sum of squared class sizes, and the square of the suppressed records"),
+    "dm": ("DM", "sum of squared class sizes; every suppressed record counts as confused with all"),
+    "dm_all": ("DM, all cells", "sum of squares over all cells, published or not (El Emam; ARX)"),
+    "dm_partitions": ("DM of partitions", "DM of the partitions before equal labels are counted as one class"),
+    "c_avg_partitions": ("C_avg of partitions", "C_avg of the same"),
+    "numerical_loss": ("Numerical loss", "relative ranges of a record's numbers, added up; it may pass 1"),
+    "categorical_loss": ("Categorical loss", "leaves under a label over all leaves, on average"),
+    "total_loss": ("Total loss", "mean of both"),
+    "ncp": ("NCP", "coarsening added up over all values: GCP times records times quasi-identifiers"),
+    "ncp_distinct": ("NCP, distinct values", "the same, of numbers too the share of distinct values that a class holds"),
+}
+"""Titles and meanings of the losses that releases of every objective tell."""
+
+WEIGHTED = ("Weighted loss", "what was minimised: the objective's loss of a value on average, each column by its weight in the job")
+
+SOUGHT_AFTER = "gcp_held"
+"""Where losses stand in the report that are told because they were minimised: behind this one."""
+
+
+def losses(several: str = "records") -> dict[str, tuple[str, str]]:
+    """Returns titles and meanings of losses, in the order of the report; ``several`` are what k counts."""
+    told: dict[str, tuple[str, str]] = {}
+    for name, (title, meaning) in LOSSES.items():
+        told[name] = title, meaning.replace("{several}", several)
+        if name == SOUGHT_AFTER:
+            told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss} | {"weighted": WEIGHTED}
+    return told
+
+
+LOCAL = "a range or group of its own in every class"
+
+
+def hierarchy_words(hierarchy: HierarchySpec) -> str:
+    """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
+    return entry_of(hierarchy).words(hierarchy)
+
+
+def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
+    """Returns what a level publishes.
+
+    Args:
+        hierarchy: As the job says it.
+        level: The level, from 0.
+        top: The last level; it tells whether the first step that the job names became level 0, as in a width of 1 for integers.
+    """
+    if level == 0:
+        return "values as they are"
+    if level == top:
+        return "withheld: one group * for all"
+    steps = entry_of(hierarchy).steps(hierarchy)
+    if not steps:
+        return f"group {level} steps above the value" if level > 1 else "group one step above the value"
+    # Counted from the top, where the steps end whether or not the first of them became level 0.
+    place = level - (top - len(steps)) if top is not None else -1
+    return steps[place] if 0 <= place < len(steps) else f"level {level}"
 
 
 def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Terms:

@@ -11,8 +11,8 @@ from typing import Literal
 from core.privacy.risk import THRESHOLD, kept_preset, least_class
 from schemas.errors.base import counted
 from schemas.job.job import Job
+from schemas.release.figures import RepeatedColumn, repeats_sentence
 from schemas.release.manifest import Manifest
-from schemas.release.repeats import RepeatedColumn, repeats_sentence
 from schemas.release.report import Limit
 
 

@@ -148,7 +148,7 @@ class Chunk(BaseModel):
         return Chunk(pieces=tuple(pieces))
 
 
-class Source(BaseModel):
+class ChunkedSource(BaseModel):
     """All files of a job's source, and what is published of their columns.
 
     Attributes:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
+from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
 from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
@@ -27,7 +28,7 @@ from tasks.source.stable_files import digest_while_stable, file_stat, while_stab
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Key, StepCode, fingerprint_of
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -225,3 +226,19 @@ def forget_extract(job: Job, store: Store) -> None:
     """Lets the next run ask the server anew; whatever was counted stays, and serves again where the rows are the same."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
+
+
+@contextmanager
+def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
+    """Locks the run folder, clears away what a killed run left, and keeps to what a database once answered until the block ends.
+
+    Args:
+        job: The job.
+        goes_on: Whether another step of the same command goes on with what this one read of a database.
+
+    Raises:
+        StorageError: another run is at work, or the folder cannot be written.
+        PolicyError: the job stands below the policy, or that cannot be read.
+    """
+    with locked_run(job) as run, asked_once(job, run.store, goes_on=goes_on):
+        yield run

@@ -3,28 +3,69 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.base import SourceError, counted
+from schemas.errors.shown import shown_path
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.texts.shown import told_path
 from tasks.engine.progress import notify
-from tasks.source.listing.hidden import is_hidden
-from tasks.source.listing.table_formats import table_format_here
+from tasks.source.listing import is_hidden, table_format_here
 from tasks.source.object_store import Stat, matching
-from tasks.source.same_files import each_once
 from tasks.source.stable_files import digest_while_stable, file_stat
 from tasks.store.files import real_path, write_whole
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import is_of_work
+
+_FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
+"""Schemes that lead to the same store as another one."""
+
+
+def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
+    """Returns the names of the files that patterns matched, one for each file, in their order.
+
+    A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
+
+    Args:
+        matched: By path or address, the patterns that it matches, as the job has them.
+
+    Raises:
+        SourceError: two different paths lead to one file, by a link or as two of its names; nobody knows whether that was meant.
+    """
+    files: dict[tuple[str | int, ...], dict[str, list[str]]] = {}
+    for name in sorted(matched, key=lambda name: (len(name), name)):
+        files.setdefault(_identity(name), {}).setdefault(_spelled_out(name), []).append(name)
+    if twice := [list(spellings.values()) for spellings in files.values() if len(spellings) > 1]:
+        patterns = {pattern for names in twice for one in names for name in one for pattern in matched[name]}
+        raise SourceError.same_files(sorted(patterns), len(twice), twice[0][0][0], twice[0][1][0])
+    return sorted(names[0] for spellings in files.values() for names in spellings.values())
+
+
+def _identity(name: str) -> tuple[str | int, ...]:
+    """Returns what two names have in common if and only if they are names of one file."""
+    if is_address(name):
+        return (_spelled_out(name),)
+    try:
+        stat = Path(name).stat()
+    except OSError:
+        return (name,)
+    # Some file systems of networks number their files anew or not at all; size and time tell those apart.
+    return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) if stat.st_ino else (str(Path(name).resolve()),)
+
+
+def _spelled_out(name: str) -> str:
+    if not is_address(name):
+        return os.path.normpath(name)
+    scheme, path = name.split("://", 1)
+    return f"{_FAMILIES.get(scheme.lower(), scheme.lower())}://{path}"
 
 
 class Located(NamedTuple):
@@ -96,7 +137,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
                 found.setdefault(name, set()).add(written)
     if aside := aside - found.keys():
         skipped = f"{counted(len(aside), 'file')} of the source {'is' if len(aside) == 1 else 'are'} not read"
-        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{told_path(min(aside))}'.")
+        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{shown_path(min(aside))}'.")
     if unexpected := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(unexpected)
     if own := _own(job, found):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from schemas.errors.tables import FileError
-from tasks.source.listing.table_formats import table_format_there
+from tasks.source.listing import table_format_there
 from tasks.store.object_stores import file_system, told
 
 Stat = tuple[int, ...]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.store.files import write_whole
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Store
 
 SHARED_FILES = 128

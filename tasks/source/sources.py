@@ -23,8 +23,8 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import workers_elsewhere
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
-from tasks.source.bounds.value_lengths import Looked, kept_unpacked
-from tasks.source.chunks import Source, SourceFile
+from tasks.source.bounds.value_lengths import LengthInspection, kept_unpacked
+from tasks.source.chunks import ChunkedSource, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
 from tasks.source.objects.inspection import inspect_objects, is_read_here
@@ -42,7 +42,7 @@ LONGEST_KEY = 100_000
 """Bytes of a value of which labels are made, or which is counted in classes."""
 
 
-def read_source(run: Run) -> Source:
+def read_source(run: Run) -> ChunkedSource:
     """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
 
     Raises:
@@ -85,7 +85,7 @@ def read_source(run: Run) -> Source:
     if job.columns.ways and workers_elsewhere():
         raise SourceError.published_elsewhere()
     files, read_as = publish_columns(job, left.files, columns, store)
-    return Source(
+    return ChunkedSource(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
         payload=(*payload, *treated),
@@ -97,7 +97,7 @@ def read_source(run: Run) -> Source:
     )
 
 
-def check_unchanged(source: Source) -> None:
+def check_unchanged(source: ChunkedSource) -> None:
     """Refuses files that are no longer what was digested.
 
     Raises:
@@ -130,7 +130,9 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
     """Returns of each file of this machine what it is read as, and what its footer says."""
     reads = [as_parquet(job, one, store) for one in files]
-    asked = [Looked(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)]
+    asked = [
+        LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
+    ]
     footers = []
     for file, found in zip(asked, kept_unpacked(asked, job.memory, store), strict=True):
         with while_stable(file.path, file.name, file.stat):

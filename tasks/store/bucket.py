@@ -21,7 +21,7 @@ MOST_BYTES = 100_000_000
 """Bytes of a small object, which is read whole."""
 
 
-class Found(NamedTuple):
+class BucketEntry(NamedTuple):
     """An object as it was when it was looked at: its size in bytes, and the tag that changes with it."""
 
     size: int
@@ -56,7 +56,7 @@ class Bucket:
     def _key(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def found(self, name: str) -> Found | None:
+    def found(self, name: str) -> BucketEntry | None:
         """Returns what can be told of an object without reading it; None if there is none.
 
         Raises:
@@ -67,7 +67,7 @@ class Bucket:
                 info = self._system.info(self._key(name))
             except FileNotFoundError:
                 return None
-        return Found(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
+        return BucketEntry(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
 
     def read(self, name: str) -> bytes | None:
         """Returns the content of a small object; None if there is none.

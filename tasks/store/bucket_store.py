@@ -17,7 +17,7 @@ from schemas.errors.folders import WorkError
 from tasks.store.bucket import Bucket
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Key, key_in_name
-from tasks.store.sealed import seal, unsealed_text
+from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Artifact, Store
 
 BELOW, CALLS = "artifacts", "calls"

@@ -31,7 +31,7 @@ from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
-from tasks.store.sealed import seal, unsealed_text
+from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 from tasks.store.work_folder import MARK, WORDS, Removed
@@ -45,14 +45,14 @@ REGISTRY = "registry/"
 LISTED = StepCode("listed", "tasks.store.bucket_work")
 
 
-class Kept(NamedTuple):
+class KeptWork(NamedTuple):
     """A small file: its SHA-256, and its time in ns, by which older ones of a kind are told from newer ones."""
 
     sha256: str
     changed: int
 
 
-_LIST = TypeAdapter(dict[str, Kept])
+_LIST = TypeAdapter(dict[str, KeptWork])
 
 
 @dataclass
@@ -68,7 +68,7 @@ class BucketWork:
     store: BucketStore
     folder: Path
     lease: Lease
-    _listed: dict[str, Kept] = field(default_factory=dict)
+    _listed: dict[str, KeptWork] = field(default_factory=dict)
     _tag: str | None = None
 
     @property
@@ -199,7 +199,7 @@ def _claim(bucket: Bucket) -> None:
     bucket.create(MARK, WORDS.encode())
 
 
-def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, Kept], str | None]:
+def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, KeptWork], str | None]:
     """Copies the small files here; returns what was listed, and the tag of the list."""
     there = bucket.found(LIST)
     if there is None:
@@ -213,7 +213,7 @@ def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, Kept], str | None]:
     return listed, there.tag
 
 
-def _read(bucket: Bucket) -> dict[str, Kept]:
+def _read(bucket: Bucket) -> dict[str, KeptWork]:
     try:
         listed = _LIST.validate_python(unsealed_text(bucket.read(LIST) or b""))
     except ValidationError:
@@ -224,17 +224,17 @@ def _read(bucket: Bucket) -> dict[str, Kept]:
     return listed
 
 
-def _fetch(bucket: Bucket, kept: Kept, part: Path) -> int:
+def _fetch(bucket: Bucket, kept: KeptWork, part: Path) -> int:
     name = f"{FILES}/{kept.sha256}"
     if not bucket.download(name, part, kept.sha256):
         raise WorkError.damaged(bucket.place(name))
     return 0
 
 
-def _kept(folder: Path) -> dict[str, Kept]:
+def _kept(folder: Path) -> dict[str, KeptWork]:
     paths = {path.relative_to(folder).as_posix(): path for pattern in KEPT for path in sorted(folder.glob(pattern)) if path.is_file()}
     # Names with a dot in front are half written.
-    return {name: Kept(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
+    return {name: KeptWork(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
 
 
 def clear_bucket(address: str) -> Removed:
@@ -264,7 +264,7 @@ def clear_bucket(address: str) -> Removed:
     return Removed(sum(ours.values()), sum(not _is_ours(name) for name in there), 0)
 
 
-def _said(listed: Mapping[str, Kept]) -> bytes:
+def _said(listed: Mapping[str, KeptWork]) -> bytes:
     return seal({name: list(kept) for name, kept in listed.items()}).encode()
 
 

@@ -28,7 +28,7 @@ APART = (
     "tasks.engine.",
     "tasks.store.files",
     "tasks.store.keys",
-    "tasks.store.sealed",
+    "tasks.store.secret",
     "tasks.store.step",
     "tasks.store.store",
 )

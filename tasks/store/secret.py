@@ -7,16 +7,18 @@ release or Prefect's server is told is keyed: it is the same for the same conten
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from schemas.errors.secret import SecretError
+from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from schemas.pseudonyms.strength import is_strong
+from schemas.pseudonyms.secret_places import is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import flush, write_whole
 
@@ -26,7 +28,7 @@ FILE = "secret"
 DIGITS = 64
 
 
-class Secret:
+class FolderSecret:
     """A secret that digests are keyed with."""
 
     def __init__(self, text: bytes) -> None:
@@ -43,7 +45,7 @@ class Secret:
         return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
-def secret_of(job: Job) -> Secret:
+def secret_of(job: Job) -> FolderSecret:
     """Returns the secret of a job's work folder, which is made the first time; under the folder's lock.
 
     Raises:
@@ -53,7 +55,7 @@ def secret_of(job: Job) -> Secret:
     return known_secret(job) or made_secret(job.work_path / FILE)
 
 
-def made_secret(path: Path) -> Secret:
+def made_secret(path: Path) -> FolderSecret:
     """Returns the secret of a file, which is made the first time; under a lock of its folder.
 
     Raises:
@@ -73,7 +75,7 @@ def made_secret(path: Path) -> Secret:
     return _read(path)
 
 
-def known_secret(job: Job) -> Secret | None:
+def known_secret(job: Job) -> FolderSecret | None:
     """Returns the secret of the environment, else of the work folder; None where there is neither.
 
     Raises:
@@ -83,12 +85,12 @@ def known_secret(job: Job) -> Secret | None:
         secret = text.strip().encode()
         if not is_strong(secret):
             raise SecretError.weak(VARIABLE)
-        return Secret(secret)
+        return FolderSecret(secret)
     path = job.work_path / FILE
     return _read(path) if os.path.lexists(path) else None
 
 
-def known_secrets(job: Job) -> list[Secret]:
+def known_secrets(job: Job) -> list[FolderSecret]:
     """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
 
     Raises:
@@ -103,7 +105,7 @@ def known_secrets(job: Job) -> list[Secret]:
     return [*([own] if own else []), *others]
 
 
-def _read(path: Path) -> Secret:
+def _read(path: Path) -> FolderSecret:
     try:
         text = content_of(path, DIGITS + 1).removesuffix(b"\n")
     except OSError:
@@ -111,4 +113,30 @@ def _read(path: Path) -> Secret:
     # A power cut may have left an empty file, with which everybody could make the same digests.
     if len(text) != DIGITS or not is_strong(text):
         raise SecretError.damaged(str(path))
-    return Secret(text)
+    return FolderSecret(text)
+
+
+def seal(content: Any) -> str:
+    """Returns anything that JSON can say as JSON with its digest."""
+    return json.dumps([content, _digest(content)])
+
+
+def unsealed(path: Path) -> Any:
+    """Returns what was sealed in a file; None if it is gone, cut off or not what was sealed."""
+    try:
+        return unsealed_text(content_of(path, links=False))
+    except OSError:
+        return None
+
+
+def unsealed_text(text: bytes) -> Any:
+    """Returns what was sealed as a text; None if it is cut off or not what was sealed."""
+    try:
+        content, digest = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return content if digest == _digest(content) else None
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -17,7 +17,7 @@ from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
 
-class Given(Protocol):
+class StepCall(Protocol):
     """What all calls of a step have in common; a dataclass or a named tuple of plain values, because it crosses to workers."""
 
     @property
@@ -25,7 +25,7 @@ class Given(Protocol):
         """Has what the step reads, and gets what it makes."""
 
 
-G_contra = TypeVar("G_contra", bound=Given, contravariant=True)
+G_contra = TypeVar("G_contra", bound=StepCall, contravariant=True)
 Item_contra = TypeVar("Item_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 

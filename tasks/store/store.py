@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasks.store.files import clear_parts, file_digest, private_folder, write_whole
 from tasks.store.keys import Key
-from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import seal, unsealed
 
 RELEASES = "releases"
 """The folder beside those of steps in which it is noted what each release was made of."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from core.formats.proposals import Profile, hierarchy_of
+from core.formats.proposals import ColumnProfile, hierarchy_of
 from schemas.errors.base import JobError
 from schemas.hierarchies.hierarchy import DATE_UNITS
 from schemas.job.columns import REST, ROLES
@@ -39,7 +39,7 @@ def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
     return None
 
 
-def with_role(text: str, profile: Profile, role: str) -> str:
+def with_role(text: str, profile: ColumnProfile, role: str) -> str:
     """Returns a job's text with a column in another role; what belongs to its old role alone goes.
 
     Args:
@@ -72,7 +72,7 @@ def with_role(text: str, profile: Profile, role: str) -> str:
     return with_entry(text, ("columns", LISTS[role]), _entry(profile, role), _comment(comment))
 
 
-def _entry(profile: Profile, role: str) -> object:
+def _entry(profile: ColumnProfile, role: str) -> object:
     if role == "quasi_identifier":
         return {"name": profile.name, "hierarchy": first_hierarchy(profile)}
     return {"name": profile.name, "publish": "shared"} if role in {"sensitive", "insensitive"} else profile.name
@@ -82,7 +82,7 @@ def _comment(before: str) -> str:
     return before.removeprefix("DECIDE, ").removeprefix("accepted, ")
 
 
-def first_hierarchy(profile: Profile) -> dict[str, Any]:
+def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
     """Returns a hierarchy that fits a column's type.
 
     Raises:

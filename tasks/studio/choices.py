@@ -31,11 +31,10 @@ from schemas.job.method import METHODS, full_domain
 from schemas.job.mondrian import MondrianMethod
 from schemas.job.record_methods import KMemberMethod
 from tasks.counting.coding import CellCoder, Coding
-from tasks.lattice.levels import named_node, searched
-from tasks.lattice.promises import promise_of
+from tasks.lattice.promises import named_node, promise_of, searched
 from tasks.mondrian.cells import cutting_of
-from tasks.planning.pareto_page import Front, shown_front
-from tasks.records.coding import Records
+from tasks.planning.pareto_page import ParetoFront, shown_front
+from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
 from tasks.studio.sample import PeopleSample
 
@@ -83,7 +82,7 @@ class CodedPeople:
         return Histogram(self.coding.finest, coder.packing, *count_cells(words, coder.packing.product, counts))
 
 
-class Point(NamedTuple):
+class MethodPoint(NamedTuple):
     """What a method costs.
 
     Attributes:
@@ -134,7 +133,7 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
     return CodedPeople(job, coding, [sample.values(name, steps.get(name, [])) for name in names])
 
 
-def sample_front(coded: CodedPeople) -> Front | None:
+def sample_front(coded: CodedPeople) -> ParetoFront | None:
     """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits.
 
     Raises:
@@ -153,7 +152,7 @@ def sample_front(coded: CodedPeople) -> Front | None:
     return shown_front(job, coding, front_of(search, coded.people, len(coding.hierarchies)))
 
 
-def method_points(coded: CodedPeople) -> list[Point]:
+def method_points(coded: CodedPeople) -> list[MethodPoint]:
     """Returns what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
     own = coded.job.method
     coded = coded.affordable()
@@ -168,7 +167,7 @@ def method_points(coded: CodedPeople) -> list[Point]:
     return [_point(coded, *one) for one in asked]
 
 
-def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) -> Point:
+def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) -> MethodPoint:
     job, words = coded.job, METHODS[name].words
     if not own:
         method = MondrianMethod(name="mondrian", score="ncp") if name == "mondrian" else KMemberMethod(name="kmember")
@@ -176,10 +175,10 @@ def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) ->
     try:
         made = sample_classes(CodedPeople(job, coded.coding, coded.columns), None)
     except SkaldError as error:
-        return Point(name, words, said, None, 0.0, 0.0, own, coded.people, str(error))
+        return MethodPoint(name, words, said, None, 0.0, 0.0, own, coded.people, str(error))
     released = int(made.sizes.sum())
     risk = len(made.sizes) / released if released else 0.0
-    return Point(name, words, said, made.gcp, made.suppressed / max(coded.people, 1), risk, own, coded.people)
+    return MethodPoint(name, words, said, made.gcp, made.suppressed / max(coded.people, 1), risk, own, coded.people)
 
 
 def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
@@ -203,7 +202,7 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
         return SampleClasses(recoding.labels, recoding.sizes, float(losses["gcp"]), 0)
     domains = (*coding.domains, *coding.sensitive)
     codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
-    records = Records.of(coding, codes, marks([], coded.people), None, (coded.people,), None if coding.sensitive else ())
+    records = JobRecords.of(coding, codes, marks([], coded.people), None, (coded.people,), None if coding.sensitive else ())
     made = recoded(job, coding, records)[0]
     return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
 
@@ -219,7 +218,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
     return SampleClasses(made.labels, made.sizes, 0.0, int(cells.counts[failing].sum()))
 
 
-def best_node(job: Job, front: Front | None) -> Node | None:
+def best_node(job: Job, front: ParetoFront | None) -> Node | None:
     """Returns the node that a job would take of a front: the one it names, or the least loss that its limit allows."""
     if named := full_domain(job.method).node:
         return tuple(named)

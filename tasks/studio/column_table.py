@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from core.exposure.singled_out import Standing, column_standings, standing_of, summed_digests
-from core.formats.proposals import Profile, propose
-from schemas.job.columns import REST, ROLES
+import numpy as np
+import pyarrow as pa
+
+from core.columns.coding import Coder
+from core.evaluation.singled_out import (
+    LevelStanding,
+    Numbers,
+    SampleStanding,
+    column_standings,
+    level_standings,
+    standing_of,
+    summed_digests,
+)
+from core.formats.proposals import ColumnProfile, propose
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from schemas.errors.base import SkaldError
+from schemas.hierarchies.kinds import entry_of
+from schemas.job.columns import REST, ROLES, QuasiIdentifier
 from schemas.job.job import Job
+from tasks.planning.pareto_page import level_mark
 from tasks.studio.job_text import comments_behind
-from tasks.studio.sample import PeopleSample
+from tasks.studio.sample import PeopleSample, value_text
 
 MOST_EXAMPLES, LONGEST = 3, 40
 NO_ROLE = "none"
@@ -51,7 +67,7 @@ class ColumnRow(NamedTuple):
 class RiskBefore(NamedTuple):
     """Who stands out by the quasi-identifiers together: people, and of how many."""
 
-    standing: Standing
+    standing: SampleStanding
     people: int
 
 
@@ -107,7 +123,7 @@ def _said(job: Job, text: str) -> dict[str, str]:
     return found
 
 
-def _why(comment: str, profile: Profile) -> tuple[bool, str]:
+def _why(comment: str, profile: ColumnProfile) -> tuple[bool, str]:
     asked = comment.startswith("DECIDE, ")
     said = comment.removeprefix("DECIDE, ").removeprefix("accepted, ").split("; alone by it ")[0]
     return asked, said or propose(profile).reason
@@ -123,3 +139,72 @@ def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
     for one in rows:
         found[one.role] = found.get(one.role, 0) + 1
     return found
+
+
+MOST_SHOWN = 12
+
+
+class ShownLevel(NamedTuple):
+    """A level of a hierarchy.
+
+    Attributes:
+        mark: What it publishes, shortly.
+        standing: Its groups, and whom it leaves alone.
+        shown: Labels of groups that enough people share, with how many do; the largest first.
+        others: How many groups are not shown.
+    """
+
+    mark: str
+    standing: LevelStanding
+    shown: list[tuple[str, int]]
+    others: int
+
+
+class ShownHierarchy(NamedTuple):
+    """A hierarchy over a sample, or why it does not fit the values: the sentence of the error."""
+
+    name: str
+    kind: str
+    words: str
+    levels: list[ShownLevel]
+    fault: str = ""
+
+
+def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> ShownHierarchy:
+    """Returns the levels of a quasi-identifier's hierarchy.
+
+    Args:
+        job: The job.
+        qid: One of its quasi-identifiers.
+        sample: Of its source.
+        least: People who must share a label for it to be shown.
+    """
+    kind, words = qid.hierarchy.kind, entry_of(qid.hierarchy).words(qid.hierarchy)
+    steps = job.columns.normalised.get(qid.name, [])
+    domain = sample.domain(qid.name, steps)
+    try:
+        hierarchy = build_hierarchy(qid, domain, job.folder)
+    except SkaldError as error:
+        return ShownHierarchy(qid.name, kind, words, [], str(error))
+    values = sample.values(qid.name, steps)
+    groups = [Coder(domain, one).code(values).astype(np.int64) for one in hierarchy.groups]
+    known = [sample.digests[one.name] for one in job.columns.quasi_identifiers if one.name in sample.digests and one.name != qid.name]
+    others = summed_digests(known, sample.people)
+    standings = level_standings(groups, others, sample.names.index(qid.name), job.privacy.k)
+    hidden = sample.rare(qid.name, least, steps)
+    levels = [_level(qid, hierarchy, number, one, standings[number], least, hidden) for number, one in enumerate(groups)]
+    return ShownHierarchy(qid.name, kind, words, levels)
+
+
+def _level(
+    qid: QuasiIdentifier, hierarchy: Hierarchy, level: int, groups: Numbers, standing: LevelStanding, least: int, hidden: frozenset[str]
+) -> ShownLevel:
+    labels = hierarchy.labels[level]
+    counts = np.bincount(groups, minlength=len(labels))
+    kept = np.flatnonzero(counts >= least)
+    order = kept[np.argsort(-counts[kept], kind="stable")][:MOST_SHOWN]
+    texts = labels.take(pa.array(order)).to_pylist()
+    named = [("null" if text is None else value_text(text), int(counts[place])) for text, place in zip(texts, order.tolist(), strict=True)]
+    # A group of many may be called as a value of few.
+    shown = [one for one in named if one[0] not in hidden]
+    return ShownLevel(level_mark(qid.hierarchy, hierarchy, level), standing, shown, int(np.count_nonzero(counts)) - len(shown))

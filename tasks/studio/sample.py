@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.columns.normalising import normalised
-from core.exposure.singled_out import Digests, code_digests
-from core.formats.proposals import Profile
+from core.evaluation.singled_out import Digests, code_digests
+from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
@@ -52,7 +52,7 @@ class PeopleSample:
     """
 
     table: pa.Table
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ColumnProfile, ...]
     records: int
     whole: bool
     unit: str
@@ -164,9 +164,9 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
     return PeopleSample(_plain(table), profiles, int(records), records < most, "person" if job.columns.person else "record")
 
 
-def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[Profile, ...]:
+def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[ColumnProfile, ...]:
     """Counts what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
-    found: list[Profile] = []
+    found: list[ColumnProfile] = []
     for start in range(0, len(names), MOST_PROFILED):
         some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
         connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")

@@ -10,9 +10,19 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.numbers import as_numbers
-from core.evaluation.accuracy import FOLDS, Examples, accuracies, majority
-from core.evaluation.counts import associations, counted_in, draw_counts
-from core.evaluation.features import BANDS, band_shares, bands_of, features_of
+from core.evaluation.accuracy import (
+    BANDS,
+    FOLDS,
+    Examples,
+    accuracies,
+    associations,
+    band_shares,
+    bands_of,
+    counted_in,
+    draw_counts,
+    features_of,
+    majority,
+)
 from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, itself, relative_errors, total_variation
 from core.recount.source_rows import without_spellings_sql
 from schemas.errors.methods import UtilityError
@@ -22,8 +32,8 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.source.extracts import open_run
 from tasks.source.objects.for_duckdb import let_read
-from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of

@@ -8,12 +8,14 @@ from operator import le
 
 from pydantic_core import to_jsonable_python
 
-from core.recount.figures import drawn_heights, nodes_by_height
+from core.recount.classes import Recount, manifest_faults
+from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from schemas.errors.base import JobError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
+from tasks.recount.recount import risk_faults
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.secret import known_secrets
@@ -118,3 +120,13 @@ def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
     if not job.suppression.masks:
         return manifest.masked == 0
     return manifest.masked <= manifest.suppressed
+
+
+def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
+    faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
+    return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

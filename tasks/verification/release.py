@@ -18,8 +18,8 @@ from schemas.errors.evidence import ManifestFormatError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
-from schemas.release.counts import tellable
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
+from schemas.release.figures import tellable
 from schemas.release.manifest import FORMAT, Manifest, Persons
 from schemas.release.terms import Terms
 from tasks.engine.versions import versions
@@ -28,21 +28,18 @@ from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.recount.source_figures import source_figures
 from tasks.release.files import Csv, data_files, layout_of, relation_of
-from tasks.release.manifest import MOST_BYTES, manifest_of
-from tasks.release.names import check_names
+from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
 from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
 from tasks.report.report import bands
 from tasks.store.database import database
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.csv_form import csv_faults
+from tasks.verification.csv_form import csv_faults, table_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
 from tasks.verification.newer import newer_beside
 from tasks.verification.parquet_form import parquet_faults
-from tasks.verification.promises import count_promises, said_without_job, uncounted
+from tasks.verification.promises import OTHER_LIBRARY, count_promises, exchanged_unseen, said_without_job, taken_on_trust, uncounted
 from tasks.verification.report_check import report_faults
-from tasks.verification.table_form import table_faults
-from tasks.verification.taken_on_trust import OTHER_LIBRARY, exchanged_unseen, taken_on_trust
 
 
 @dataclass(frozen=True)

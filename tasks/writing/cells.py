@@ -19,7 +19,7 @@ from tasks.counting.domains import qid_names
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.classes import assign, published_beside, without_masked
 from tasks.writing.members import write_members
@@ -73,7 +73,7 @@ class CellRewriting(Rewriting):
         return run.rows
 
 
-def rewrite_cells(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
+def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
     """Phase 3 by a recoding of cells, as ``rewrite`` has it.
 
     Raises:

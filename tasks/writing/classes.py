@@ -16,13 +16,15 @@ from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
 from schemas.job.job import Job
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 from tasks.writing.files import published_schema, write_release
 from tasks.writing.people import AdditionalCounts
 from tasks.writing.runs import gathered, write_run
 
 
-def published_beside(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
+def published_beside(
+    job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
+) -> AdditionalCounts:
     """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
 
     Args:
@@ -69,7 +71,7 @@ def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Ar
 def set_apart(
     path: Path,
     job: Job,
-    source: Source,
+    source: ChunkedSource,
     labels: pa.Table,
     sizes: NDArray[np.int64],
     classes: NDArray[np.int32],
@@ -91,7 +93,9 @@ def set_apart(
     return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
 
 
-def without_masked(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> pa.RecordBatch:
+def without_masked(
+    job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
+) -> pa.RecordBatch:
     """Takes the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
     if not source.treatments or not job.suppression.masks:
         return payload
@@ -106,7 +110,7 @@ def without_masked(job: Job, source: Source, labels: pa.Table, classes: NDArray[
     return pa.RecordBatch.from_arrays(columns, schema=payload.schema)
 
 
-def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path], number: int) -> int:
+def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
     """Gathers the records of one output file from all runs, orders them and writes them; returns how many there are.
 
     Args:

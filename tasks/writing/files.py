@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from core.columns.column_types import is_text, plain_type, restored, working_type
 from schemas.errors.values import ValuesError
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
 
 PAGE, LONG = 1 << 23, 256
 """Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
@@ -23,7 +23,7 @@ LOOKED_AT = 2048
 """Values of a column that are looked at, to tell whether a dictionary would be shorter than they are."""
 
 
-def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
+def published_schema(labels: pa.Table, source: ChunkedSource) -> pa.Schema:
     """Returns the columns of the release with their plain types."""
     fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
     fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]

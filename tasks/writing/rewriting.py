@@ -24,7 +24,7 @@ from tasks.counting.coding import DomainTable
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, kept_of_each
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.keys import fingerprint_of
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -64,7 +64,7 @@ class PublishedTable(Protocol):
 class Rewriting(DomainTable, ABC):
     """What a release is written by: the source and its recoding, of cells or of single records, beside the domain table."""
 
-    source: Source
+    source: ChunkedSource
     recoding: RecodingArtifacts
 
     @property

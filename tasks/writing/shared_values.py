@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from tasks.engine.runs import Run
 from tasks.source.bounds.published_columns import rows_of_people, shared_columns
 from tasks.source.bounds.value_counts import as_typed, fewest_people, hold, people_of_value, people_together
-from tasks.source.chunks import Chunk, Piece, Source
+from tasks.source.chunks import Chunk, ChunkedSource, Piece
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
@@ -30,14 +30,14 @@ class Classed(Protocol):
     """What knows the class of each record."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ChunkedSource:
         """The source."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
 
 
-def with_shared_values(run: Run, given: Classed) -> Source:
+def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
     """Returns the source as it is published: no value of fewer than k people who are released.
 
     Raises:

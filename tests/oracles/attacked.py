@@ -13,13 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.clustering.canon import canon
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import merge_small_classes
+from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import Tree
+from core.clustering.vptree import VantageTree
 from core.columns.coding import Coder
 from core.kmember.partition import Effort, Members
 from core.lattice.search import Search
@@ -28,10 +27,10 @@ from core.local_suppression.recoding import recode_parts
 from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
 from core.privacy.models import PrivacyModel
 from core.privacy.promise import Promise
-from core.recoding.prices import Labels
+from core.recoding.prices import LabelPrices
 from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.rows import EVERY_RECORD, RowPersons
 from core.units.sensitive_axes import unchanged
@@ -146,10 +145,11 @@ def by_cuts(
     return [] if broken else by_class(made.of_rows())
 
 
-def axes_of(example: Example) -> list[Axis]:
+def axes_of(example: Example) -> list[CutAxis]:
     """The axes of two columns of numbers."""
     return [
-        Axis(one.qid, np.arange(len(one.values)), one.values.to_numpy(zero_copy_only=False).astype(float), False) for one in example.domains
+        CutAxis(one.qid, np.arange(len(one.values)), one.values.to_numpy(zero_copy_only=False).astype(float), False)
+        for one in example.domains
     ]
 
 
@@ -160,11 +160,11 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
     records = np.array(
         [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
     )
-    points, tree = gower_points(records, example.domains), Tree(people.k)
+    points, tree = gower_points(records, example.domains), VantageTree(people.k)
     if method == "canon":
         classes = canon(records, example.domains, tree, unit.people)
     elif method == "kmember":
-        labels = [Labels(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
+        labels = [LabelPrices(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
         classes, _ = Members(records, axes_of(example), labels, people.k, unit).clustered(Effort.of(len(records), people.k, 1))
     elif method == "clustering":
         classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, unit).classes

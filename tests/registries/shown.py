@@ -10,7 +10,7 @@ from rich.console import Console
 from flows.terminal.plans import plan_summary
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 
 
 def shown_plan(job: Path) -> str:
@@ -20,6 +20,6 @@ def shown_plan(job: Path) -> str:
     return " ".join(written.getvalue().split())
 
 
-def shown_report(published: Published) -> str:
+def shown_report(published: PublishedRelease) -> str:
     """Returns the page of a release's report."""
     return (published.folder / "report.html").read_text("utf-8")

@@ -18,7 +18,7 @@ from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.reading.registry import Code
 from tasks.planning.draft import draft_job
-from tasks.planning.open_sources import Given
+from tasks.planning.open_sources import SourceOptions
 from tasks.planning.samples import Sample
 from tasks.recount.recount import verify_release
 from tasks.source.locations import Located, Readable
@@ -104,6 +104,6 @@ def test_its_faults_come_from_the_entry(tmp_path: Path) -> None:
 def test_a_job_is_drafted_from_it(tmp_path: Path) -> None:
     with FORMATS.having(TOY):
         toy_job(tmp_path)
-        drafted = draft_job(Given((str(tmp_path / "people.jsonl"),)), tmp_path / "draft.yaml")
+        drafted = draft_job(SourceOptions((str(tmp_path / "people.jsonl"),)), tmp_path / "draft.yaml")
         assert ({proposal.profile.name for proposal in drafted.proposals}, drafted.records) == ({"age", "disease"}, 90)
         assert load_job(tmp_path / "draft.yaml").source.format == "lines"

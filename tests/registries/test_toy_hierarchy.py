@@ -14,7 +14,7 @@ import pytest
 from core.columns.domains import Domain
 from core.hierarchies.levels import DraftLevels, labelled
 from core.recount.labels.group_levels import Levels, level_of
-from core.recount.labels.label_readers import Axis
+from core.recount.labels.label_readers import LabelAxis
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.errors.hierarchies import HierarchyError
@@ -52,14 +52,14 @@ def parity_levels(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: 
     return [level_of(odd if str(value)[-1] in "13579" else even for value in values.to_pylist())]
 
 
-def parity_axis(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Axis:
+def parity_axis(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> LabelAxis:
     """Reads labels: even numbers stand before odd ones."""
     numbers = values.to_pylist()
     order = sorted(numbers, key=lambda value: (str(value)[-1] in "13579", value))
     even = sum(str(value)[-1] not in "13579" for value in numbers)
     spans = {"even": (0, even), "0": (0, even), "odd": (even, len(order)), "1": (even, len(order))}
     values_at = {str(value): (place, place + 1) for place, value in enumerate(order)}
-    return Axis(np.array([order.index(value) for value in numbers], np.int64), values_at.get, (spans.get,))
+    return LabelAxis(np.array([order.index(value) for value in numbers], np.int64), values_at.get, (spans.get,))
 
 
 TOY = HierarchyKind(

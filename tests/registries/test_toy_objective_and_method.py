@@ -22,16 +22,16 @@ from schemas.job.job import Job, job_json_schema, load_job
 from schemas.job.method import METHODS, MethodEntry
 from schemas.job.objectives import OBJECTIVES, Objective
 from schemas.reading.model import MethodSpec
-from schemas.reading.registry import Code, Given
+from schemas.reading.registry import Code, CodeAtHand
 from tasks.planning.plan import make_plan
 from tasks.records.partitions import Partitioned
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
 LEVELS = Pricing(groups=lambda hierarchy, domain, level: np.full(len(hierarchy.labels[level]), level / hierarchy.top), told=True)
-TOY = Objective("toy_steps", Given(LEVELS), "steps up the toy ladder", loss=("Toy steps", "mean share of the toy ladder climbed"))
+TOY = Objective("toy_steps", CodeAtHand(LEVELS), "steps up the toy ladder", loss=("Toy steps", "mean share of the toy ladder climbed"))
 FEW = Counting(lambda loss, records, classes: records / classes if classes else inf, lambda loss, records, cells, most: records / cells)
-CLASSES = Objective("toy_classes", Given(FEW), "lack of toy classes")
+CLASSES = Objective("toy_classes", CodeAtHand(FEW), "lack of toy classes")
 
 
 class ToyMethod(MethodSpec):
@@ -49,7 +49,7 @@ def toy_partition(job: Job, codes: np.ndarray, coding: Any) -> Partitioned:
     return Partitioned((np.arange(len(codes)) * job.method.classes // len(codes)).astype(np.int32), {"partitions": job.method.classes})
 
 
-METHOD = MethodEntry("toy", ToyMethod, Given(record_flow("toy")), "Toys: neighbours stay together.", partition=toy_partition)
+METHOD = MethodEntry("toy", ToyMethod, CodeAtHand(record_flow("toy")), "Toys: neighbours stay together.", partition=toy_partition)
 
 
 def shown(job: Path, *settings: str) -> str:

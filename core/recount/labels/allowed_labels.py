@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from core.recount.labels.listed_groups import rows_of_lists
+from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.value_scales import calendar_days
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
-from schemas.release.labels import NULL_MEMBER
+from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"

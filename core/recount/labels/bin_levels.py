@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.group_levels import Level, Levels
-from core.recount.labels.value_texts import written
+from core.recount.labels.group_levels import GroupLevel, Levels
+from core.recount.labels.value_scales import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 
 MOST_WHOLE = 1 << 62
@@ -71,7 +71,7 @@ def _scaled(numbers: NDArray[Any], factor: int, most: int) -> NDArray[Any]:
     return numbers.astype(np.int64 if greatest * factor + 2 * most < MOST_WHOLE else object) * factor
 
 
-def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> Level:
+def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> GroupLevel:
     """Bins ascending numbers, given as so many times ``1 / scale``; what lies beyond an end is a group."""
     side, bins = np.zeros(len(whole), np.int8), (whole - int(Fraction(spec.origin) * scale)) // int(Fraction(width) * scale)
     if spec.bottom is not None:
@@ -83,7 +83,7 @@ def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal
     begins[1:] = (side[1:] != side[:-1]) | ((side[1:] == 0) & np.asarray(bins[1:] != bins[:-1], np.bool_))
     label = _integer_label if integers else _decimal_label
     labels = [label(spec, int(side[first]), int(bins[first]), width) for first in np.flatnonzero(begins).tolist()]
-    return Level((np.cumsum(begins) - 1).astype(np.int64), labels)
+    return GroupLevel((np.cumsum(begins) - 1).astype(np.int64), labels)
 
 
 def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction, Fraction]:
@@ -122,7 +122,7 @@ def _digits(number: Fraction, places: int) -> str:
     return f"-{text}" if number < 0 else text
 
 
-def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> Level:
+def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> GroupLevel:
     """Bins values by how many are before them, and names bins by their first and last value."""
     bins = (np.arange(len(values)) - origin) // width
     firsts = np.flatnonzero(np.diff(bins, prepend=bins[:1] - 1))
@@ -131,4 +131,4 @@ def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> Level:
     form = -1 if pt.is_floating(values.type) else 0
     low, high = ([texts[form] for texts in written(values.take(pa.array(places)))] for places in (firsts, lasts))
     labels = [f"[{first} - {last}]" for first, last in zip(low, high, strict=True)]
-    return Level(np.repeat(np.arange(len(firsts)), lasts - firsts + 1).astype(np.int64), labels)
+    return GroupLevel(np.repeat(np.arange(len(firsts)), lasts - firsts + 1).astype(np.int64), labels)

@@ -13,11 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.group_levels import Level
-from core.recount.labels.label_spans import Spans
-from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import texts_with_nulls, written
-from core.recount.labels.whole_ranges import read_whole
+from core.recount.labels.group_levels import GroupLevel
+from core.recount.labels.label_spans import Spans, read_whole
+from core.recount.labels.value_scales import texts_with_nulls, value_scale, written
 
 Places = NDArray[np.int64]
 NOWHERE = -1
@@ -52,7 +50,7 @@ def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
     return Claimed(np.arange(len(values)), numbers)
 
 
-def level_claimed(level: Level, columns: Sequence[pa.Array]) -> Claimed:
+def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
     """Reads labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
     if len(columns) == 1:
         group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}

@@ -6,6 +6,7 @@ whatever writes a release: numbers are fractions or whole numbers, text is slice
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,19 +16,48 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.labels.listed_groups import rows_of_lists
-from core.recount.labels.value_texts import local_moments, written
+from core.recount.labels.value_scales import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.release.manifest import MASK
 
+Row = tuple[str, ...]
+"""A value as text, then its groups from the finest to the coarsest."""
+
+
+def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
+    """Returns the rows of a listed hierarchy, all of one length.
+
+    Args:
+        name: Of the column, for a message.
+        spec: The hierarchy.
+        folder: Where the job file lies; a CSV file is looked for from there.
+
+    Raises:
+        HierarchyError: the file is not what it was when the release was made: gone, unreadable, or of rows that differ in length.
+    """
+    if isinstance(spec, TreeHierarchy):
+        return list(spec.routes())
+    path = str(spec.csv)
+    try:
+        with spec.text(folder) as file:
+            # Without strict, a quote that is never closed swallows the lines after it and no error is raised.
+            rows = [tuple(row) for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
+    except (OSError, ValueError, csv.Error):
+        raise HierarchyError.unreadable(name, path, "cannot be read as CSV in UTF-8; put it back as it was") from None
+    ragged = sum(len(row) != len(rows[0]) for row in rows)
+    if ragged:
+        raise HierarchyError.ragged(name, f"the file '{path}'", ragged, len(rows), len(rows[0]))
+    return rows
+
+
 _EPOCH = 1970
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
-class Level(NamedTuple):
+class GroupLevel(NamedTuple):
     """What one level publishes.
 
     Attributes:
@@ -39,19 +69,19 @@ class Level(NamedTuple):
     labels: Sequence[str | None]
 
 
-Maker: TypeAlias = Callable[[], Level]
-Levels: TypeAlias = Sequence[Level | Maker]
+Maker: TypeAlias = Callable[[], GroupLevel]
+Levels: TypeAlias = Sequence[GroupLevel | Maker]
 """Per level above the values themselves, finest first; or what makes it when it is asked for, where that takes much."""
 
 
-def level_of(published: Iterable[str | None]) -> Level:
+def level_of(published: Iterable[str | None]) -> GroupLevel:
     """Makes a level of what it publishes for each value."""
     numbers: dict[str | None, int] = {}
     groups = [numbers.setdefault(label, len(numbers)) for label in published]
-    return Level(np.array(groups, np.int64), list(numbers))
+    return GroupLevel(np.array(groups, np.int64), list(numbers))
 
 
-def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Level]:
+def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[GroupLevel]:
     """Returns the levels above the values themselves; the last one is a single group of all, which each hierarchy ends in.
 
     Args:
@@ -82,12 +112,12 @@ def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
         raise HierarchyError.wrong_type(name, spec.kind, f"values that {spec.kind} can group", str(values.type), remedy) from None
     own, present = _groups_of_null(name, spec, folder), np.asarray(values.is_valid())
 
-    def made(number: int) -> Level:
+    def made(number: int) -> GroupLevel:
         level = levels[number]
         known = level() if callable(level) else level
         return known if present.all() else _with_null(known, present, own[number] if own else None)
 
-    whole = Level(np.zeros(len(values), np.int64), [MASK])
+    whole = GroupLevel(np.zeros(len(values), np.int64), [MASK])
     return [*(partial(made, number) for number in range(len(levels))), lambda: whole]
 
 
@@ -98,12 +128,12 @@ def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[st
     return next((row[1:] for row in rows_of_lists(name, spec, folder) if row[0] == spec.nulls), ())
 
 
-def _with_null(level: Level, present: NDArray[np.bool_], own: str | None) -> Level:
+def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -> GroupLevel:
     """Puts the null into the group that is published as ``own``, which may have been without values; None is a group of its own."""
     labels = list(level.labels) if own in level.labels else [*level.labels, own]
     groups = np.full(len(present), labels.index(own), np.int64)
     groups[present] = level.groups
-    return Level(groups, labels)
+    return GroupLevel(groups, labels)
 
 
 def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
@@ -115,7 +145,7 @@ def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, fol
     group = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
     sparse = (*spec.beginnings, group) if group else ()
 
-    def masked(count: int) -> Level:
+    def masked(count: int) -> GroupLevel:
         return level_of(group if text.startswith(sparse) else text[:count].ljust(len(text), spec.mask) for text in texts)
 
     return [partial(masked, count) for count in kept]
@@ -134,7 +164,7 @@ def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Pa
     return [partial(_units, spec, unit, days, below, above) for unit in units]
 
 
-def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: NDArray[np.bool_], above: NDArray[np.bool_]) -> Level:
+def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: NDArray[np.bool_], above: NDArray[np.bool_]) -> GroupLevel:
     months = days.astype("datetime64[M]").astype(np.int64)
     # Counted from 1970, which a quarter, a year and a decade begin with: whole divisions fall on the calendar's.
     numbers = days.astype(np.int64) if unit == "day" else months // _MONTHS[unit]
@@ -142,7 +172,7 @@ def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: 
     _, firsts, groups = np.unique(np.stack([side, numbers * (side == 0)]), axis=1, return_index=True, return_inverse=True)
     ends = {-1: spec.end_labels[0], 1: spec.end_labels[1]}
     labels = [ends.get(int(side[first]), _unit_text(unit, int(months[first]), days[first])) for first in firsts.tolist()]
-    return Level(groups.reshape(-1).astype(np.int64), labels)
+    return GroupLevel(groups.reshape(-1).astype(np.int64), labels)
 
 
 def _unit_text(unit: str, month: int, day: np.datetime64) -> str:
@@ -178,5 +208,5 @@ def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Ar
     return [partial(_listed, found, level) for level in range(depth)]
 
 
-def _listed(found: Sequence[Sequence[str] | None], level: int) -> Level:
+def _listed(found: Sequence[Sequence[str] | None], level: int) -> GroupLevel:
     return level_of(groups[level] for groups in found if groups is not None)

@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.recount.labels.group_levels import Row
 from core.recount.labels.label_ends import NO_NUMBERS, Ends, Number, number_reader, range_of
-from core.recount.labels.listed_groups import Row
-from schemas.release.labels import NULL_MEMBER
+from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
 _WITH_NULL = f", {NULL_MEMBER}}}"

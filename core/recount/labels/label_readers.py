@@ -18,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.labels.group_levels import group_levels
-from core.recount.labels.listed_groups import rows_of_lists
-from core.recount.labels.value_scales import Scale, Span, value_scale
-from core.recount.labels.value_texts import written
+from core.recount.labels.group_levels import group_levels, rows_of_lists
+from core.recount.labels.value_scales import Span, ValueScale, value_scale, written
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
@@ -36,7 +34,7 @@ Reader = Callable[[str], Span | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class LabelAxis:
     """The values of a quasi-identifier in the order in which labels cover neighbours.
 
     Attributes:
@@ -54,7 +52,7 @@ class Axis:
     whole: NDArray[np.integer[Any]] | None = None
 
 
-def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> Axis:
+def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
     """Puts the values of a quasi-identifier in order.
 
     Args:
@@ -71,11 +69,11 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         return _by_text(values)
     if ranges and (scale := value_scale(values)):
         return _ascending(scale, values)
-    axis: Axis = (entry_of(qid.hierarchy).recount_axis or axis_of_levels)(qid.name, qid.hierarchy, values, folder)
+    axis: LabelAxis = (entry_of(qid.hierarchy).recount_axis or axis_of_levels)(qid.name, qid.hierarchy, values, folder)
     return axis
 
 
-def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:
+def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
     """Orders values by what the levels of their hierarchy publish, coarsest first.
 
     Raises:
@@ -93,21 +91,21 @@ def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Pat
                 low, high = spans.get(label, (len(order), 0))
                 spans[label] = min(low, int(held.min())), max(high, int(held.max()) + 1)
     values_at = {text: (place, place + 1) for place, texts in zip(positions.tolist(), spelt, strict=True) for text in texts}
-    return Axis(positions, values_at.get, (spans.get,), _pieces(values_at))
+    return LabelAxis(positions, values_at.get, (spans.get,), _pieces(values_at))
 
 
-def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:
+def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
     """Orders numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
     scale = value_scale(values)
     return _ascending(scale, values) if scale else _by_text(values)
 
 
-def _ascending(scale: Scale, values: pa.Array) -> Axis:
+def _ascending(scale: ValueScale, values: pa.Array) -> LabelAxis:
     others = _ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit
-    return Axis(scale.positions, scale.exact, others, whole=scale.keys if pa.types.is_integer(values.type) else None)
+    return LabelAxis(scale.positions, scale.exact, others, whole=scale.keys if pa.types.is_integer(values.type) else None)
 
 
-def _ranges(scale: Scale, *, wide: bool) -> Reader:
+def _ranges(scale: ValueScale, *, wide: bool) -> Reader:
     """Reads ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
 
     def read(label: str) -> Span | None:
@@ -135,7 +133,7 @@ def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
     return positions
 
 
-def _by_text(values: pa.Array) -> Axis:
+def _by_text(values: pa.Array) -> LabelAxis:
     """Orders values by their text, for common beginnings such as ``1*``."""
     # A moment that is published as text has a space between date and time.
     form = 1 if pa.types.is_timestamp(values.type) else 0
@@ -149,10 +147,10 @@ def _by_text(values: pa.Array) -> Axis:
         stem = label.rstrip("*")
         return (bisect_left(ordered, stem), bisect_right(ordered, stem + _LAST)) if stem != label else None
 
-    return Axis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
+    return LabelAxis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
 
 
-def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Axis:
+def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
     """Orders codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
     length = len(spec.beginnings[0]) if spec.beginnings else 0
     sparse = (*spec.beginnings, "0" * length) if length else ()
@@ -180,10 +178,10 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
     def group(label: str) -> Span | None:
         return (0, hidden) if length and label == "0" * length else None
 
-    return Axis(_sorted_by(keys), exact, (group, *map(kept, spec.prefix)), _pieces(text for _, _, text in keys))
+    return LabelAxis(_sorted_by(keys), exact, (group, *map(kept, spec.prefix)), _pieces(text for _, _, text in keys))
 
 
-def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Axis:
+def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
     """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself.
 
     Raises:
@@ -206,7 +204,7 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
             spans[label] = min(low, place), max(high, place + 1)
     for label in own[1:]:
         spans[label] = spans.get(label, (len(values), 0))[0], len(values) + 1
-    return Axis(positions, values_at.get, (spans.get,), _pieces(values_at))
+    return LabelAxis(positions, values_at.get, (spans.get,), _pieces(values_at))
 
 
 def _place(row: Sequence[str], own: Sequence[str]) -> tuple[tuple[bool, str], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.label_readers import Axis
+from core.recount.labels.label_readers import LabelAxis
 from core.recount.labels.value_scales import Span
-from core.recount.labels.whole_ranges import read_whole
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
-from schemas.release.labels import NULL_MEMBER
+from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
 NOTHING: Span = (0, 0)
@@ -79,7 +79,7 @@ class Spans:
         return sum(map(len, self.sets.values()))
 
 
-def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
+def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
     """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
 
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
@@ -112,12 +112,12 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     return Spans(low, high, sets, np.array(nulls, np.int64), null)
 
 
-def _read(label: str, axis: Axis) -> Span:
+def _read(label: str, axis: LabelAxis) -> Span:
     """Returns what a label that is no set covers, in whatever way it may be read."""
     return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
-def _beside_null(label: str, axis: Axis, null: int) -> tuple[Span | None, Places | None]:
+def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, Places | None]:
     """Returns what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
     if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
         return None, None
@@ -184,7 +184,7 @@ def _set_label(spans: Sequence[Span]) -> Span:
     return min(low for low, _ in some), max(high for _, high in some)
 
 
-def _members(label: str, axis: Axis) -> Places | None:
+def _members(label: str, axis: LabelAxis) -> Places | None:
     """Returns the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
 
     A value may hold a comma itself, so that every way of taking the list apart into values counts.
@@ -209,3 +209,45 @@ def _members(label: str, axis: Axis) -> Places | None:
             ends.add(first)
     held = [np.arange(*span) for (first, last), span in parts.items() if first in starts and last in ends]
     return np.unique(np.concatenate(held)) if held and len(pieces) in starts else None
+
+
+_NUMBER = "-?[0-9]{1,18}"
+"""Such a number fits into 64 bits."""
+_RANGE = rf"^(?:\[(?P<low>{_NUMBER}) - (?P<high>{_NUMBER})\]|(?P<one>{_NUMBER}))$"
+FEW, AT_ONCE = 1000, 1 << 17
+"""Labels that are as soon read one by one, and those that are read at once."""
+
+
+def read_whole(keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]) -> tuple[Places, Places, NDArray[np.bool_]]:
+    """Reads the labels that are a whole number, or all from one to another.
+
+    Args:
+        keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.
+        labels: Of any form.
+
+    Returns:
+        The first position that each of them covers and the one after the last, 0 and 0 where it covers none, and which labels were read;
+        all of shape (labels,).
+    """
+    low, high, read = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64), np.zeros(len(labels), np.bool_)
+    if keys is not None and len(labels) >= FEW:
+        for first in range(0, len(labels), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            low[some], high[some], read[some] = _read_range(keys, pa.array(labels[some], pa.large_string()))
+    return low, high, read
+
+
+def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[Places, Places, NDArray[np.bool_]]:
+    found = pc.extract_regex(labels, _RANGE)
+    read: NDArray[np.bool_] = found.is_valid().to_numpy(zero_copy_only=False)
+    low, high, one = (part.filter(pa.array(read)) for part in found.flatten())
+    alone = pc.not_equal(one, "")
+    limits = np.iinfo(keys.dtype)
+    # An end may lie beyond what the column's type holds.
+    least, most = max(int(limits.min), np.iinfo(np.int64).min), min(int(limits.max), np.iinfo(np.int64).max)
+    ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
+    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)
+    starts, after = np.zeros((2, len(labels)), np.int64)
+    starts[read], after[read] = keys.searchsorted(first, "left"), keys.searchsorted(last, "right")
+    some = after > starts
+    return np.where(some, starts, 0), np.where(some, after, 0), read

@@ -37,7 +37,7 @@ class ValueCount(NamedTuple):
     records: int
 
 
-class Publication(NamedTuple):
+class ValuePublication(NamedTuple):
     """What is published of each value.
 
     Attributes:
@@ -78,7 +78,7 @@ def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array([None if one is None else float(one) for one in values] if pt.is_floating(kind) else list(values), kind)
 
 
-def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> Publication:
+def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
     """Returns what is published of the values of a column.
 
     Args:
@@ -98,7 +98,7 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa
     return _in_words(counts, nulls, rest, kind, k)
 
 
-def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> Publication:
+def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> ValuePublication:
     kept = {one.value for one in counts if one.people >= k}
     few = nulls if nulls < k else 0
     together = max(rest, few)
@@ -110,10 +110,10 @@ def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.Data
     instead = word if not pt.is_boolean(kind) else None
     published = [one.value if one.value in kept else instead for one in counts]
     changed = [one.value not in kept for one in counts]
-    return Publication([*published, instead if few else None], [*changed, bool(few)], [0.0] * (len(counts) + 1), instead)
+    return ValuePublication([*published, instead if few else None], [*changed, bool(few)], [0.0] * (len(counts) + 1), instead)
 
 
-def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> Publication:
+def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, k: int) -> ValuePublication:
     rare = [one for one in counts if one.people < k]
     steps = step_lines(as_column([one.value for one in rare], kind), [one.first for one in rare], k) if rare else []
     missing = nulls if steps or not rare else max(nulls, rest)
@@ -132,19 +132,19 @@ def _on_grid(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataT
         published.append((None if _same(one.value, gone) else one.value) if exact else lost[0])
         changed.append(not exact or _same(one.value, gone))
         error.append(0.0 if exact else lost[1])
-    return Publication([*published, None], [*changed, False], [*error, 0.0])
+    return ValuePublication([*published, None], [*changed, False], [*error, 0.0])
 
 
 def _same(value: Any, gone: Any) -> bool:
     return gone is not None and type(gone) is type(value) and bool(gone == value)
 
 
-def _coarsened(counts: Sequence[ValueCount], way: Publishing, kind: pa.DataType) -> Publication:
+def _coarsened(counts: Sequence[ValueCount], way: Publishing, kind: pa.DataType) -> ValuePublication:
     if way.round is not None:
         base = Fraction(way.round)
         made = [_multiple(one.value, base, kind) for one in counts]
         # What of evenly lying numbers is no multiple: of which ones it is, nobody is told.
-        return Publication([*made, None], [True] * len(counts) + [False], [float(base) / 4] * len(counts) + [0.0])
+        return ValuePublication([*made, None], [True] * len(counts) + [False], [float(base) / 4] * len(counts) + [0.0])
     top, bottom = (None if end is None else _as(end, kind) for end in (way.top, way.bottom))
     published, changed = [], []
     for one in counts:
@@ -152,7 +152,7 @@ def _coarsened(counts: Sequence[ValueCount], way: Publishing, kind: pa.DataType)
         value = value if bottom is None else max(value, bottom)
         published.append(value)
         changed.append(value in {top, bottom})
-    return Publication([*published, None], [*changed, False], [0.0] * (len(counts) + 1))
+    return ValuePublication([*published, None], [*changed, False], [0.0] * (len(counts) + 1))
 
 
 def _multiple(value: Any, base: Fraction, kind: pa.DataType) -> Any:
@@ -172,9 +172,9 @@ def _as(number: Decimal, kind: pa.DataType) -> Any:
     return number if pt.is_decimal(kind) else float(np.float32(number)) if pt.is_float32(kind) else float(number)
 
 
-def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Publication:
+def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> ValuePublication:
     if sum(one.first for one in counts) < least:
-        return Publication([None] * (len(counts) + 1), [True] * len(counts) + [False], [0.0] * (len(counts) + 1))
+        return ValuePublication([None] * (len(counts) + 1), [True] * len(counts) + [False], [0.0] * (len(counts) + 1))
     starts = [*_best_groups(counts, least), len(counts)]
     means = []
     for first, after in pairwise(starts):
@@ -190,7 +190,7 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Pu
         beside = [abs(means[number] - means[other]) / 2 for other in (number - 1, number + 1) if 0 <= other < len(means)]
         published += [None if number == gone else means[number]] * (after - first)
         error += [sum(beside) / max(len(beside), 1) / 2] * (after - first)
-    return Publication([*published, None], [True] * len(counts) + [False], [*error, 0.0])
+    return ValuePublication([*published, None], [True] * len(counts) + [False], [*error, 0.0])
 
 
 def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:

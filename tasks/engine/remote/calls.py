@@ -6,6 +6,7 @@ lies, sealed, and sends back references or a sentence. A call that is gone was w
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,16 +15,45 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from schemas.errors.base import SkaldError
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import Call
 from tasks.engine.guard import guarded
-from tasks.engine.remote.call_encryption import CallKey
 from tasks.engine.remote.call_queues import CallQueue
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.engine.versions import versions
 from tasks.store.keys import code_of
 from tasks.store.step import Step
+
+NONCE = 12
+"""Bytes; chosen by chance, of which 2^32 under one key are safe, and a phase has some dozen."""
+
+
+@dataclass(frozen=True)
+class CallKey:
+    """A key that calls are sealed with; it shows itself nowhere."""
+
+    secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
+
+    def sealed(self, name: str, content: bytes) -> bytes:
+        """Returns the content of a call as it may lie anywhere."""
+        nonce = secrets.token_bytes(NONCE)
+        return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
+
+    def opened(self, name: str, sealed: bytes) -> bytes:
+        """Returns the content of a call.
+
+        Raises:
+            RunnerError: it is not what was sealed under this name.
+        """
+        try:
+            return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
+        except (InvalidTag, ValueError):
+            raise RunnerError.altered_call() from None
+
 
 MAY_DIFFER = ("python", "prefect")
 

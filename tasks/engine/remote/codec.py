@@ -31,7 +31,7 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 """What a model holds, as Pydantic itself names it where one is copied."""
 
 
-class Places(Protocol):
+class BufferPositions(Protocol):
     """How the work of a run is called where both sides understand it."""
 
     def name(self, path: Path) -> list[str]:
@@ -47,7 +47,7 @@ class Places(Protocol):
         """Returns the store here of what is called so."""
 
 
-def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Places) -> bytes:
+def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: BufferPositions) -> bytes:
     """Returns a call as bytes.
 
     Args:
@@ -61,7 +61,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Pl
     return json.dumps([_name_of(function), _said(arguments, places)]).encode()
 
 
-def decoded(content: bytes, places: Places) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Returns function and arguments of a call.
 
     Raises:
@@ -91,7 +91,7 @@ def _ours(name: list[str]) -> list[str]:
     return name
 
 
-def _said(value: Any, places: Places) -> Any:
+def _said(value: Any, places: BufferPositions) -> Any:
     """Returns a value as JSON can say it: plain ones as they are, all others as a list of a kind and what it holds."""
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -101,7 +101,7 @@ def _said(value: Any, places: Places) -> Any:
     return [kind, _SAID[kind](value, lambda one: _said(one, places), places)]
 
 
-def _meant(said: Any, places: Places) -> Any:
+def _meant(said: Any, places: BufferPositions) -> Any:
     if not isinstance(said, list):
         return said
     kind, content = said
@@ -163,7 +163,7 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "named": lambda value: isinstance(value, tuple) and hasattr(value, "_fields"),
     "data": lambda value: is_dataclass(value) and not isinstance(value, type),
 }
-_SAID: dict[str, Callable[[Any, Each, Places], Any]] = {
+_SAID: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
     "list": lambda value, each, _: list(map(each, value)),
     "tuple": lambda value, each, _: list(map(each, value)),
     "dict": lambda value, each, _: [[each(key), each(one)] for key, one in value.items()],
@@ -177,7 +177,7 @@ _SAID: dict[str, Callable[[Any, Each, Places], Any]] = {
     "named": lambda value, each, _: [_name_of(type(value)), *map(each, value)],
     "data": lambda value, each, _: [_name_of(type(value)), each({field.name: getattr(value, field.name) for field in fields(value)})],
 }
-_MEANT: dict[str, Callable[[Any, Each, Places], Any]] = {
+_MEANT: dict[str, Callable[[Any, Each, BufferPositions], Any]] = {
     "list": lambda content, each, _: list(map(each, content)),
     "tuple": lambda content, each, _: tuple(map(each, content)),
     "dict": lambda content, each, _: {each(key): each(one) for key, one in content},

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, kept_column
-from core.recount.labels.listed_groups import rows_of_lists
 from core.recount.truth import label_groups, passed_sql
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.release.endpoints import in_ranges
+from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.rows import Rows
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 
-def column_losses(job: Job, rows: Rows, original: Original) -> dict[str, ColumnLoss]:
+def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
     """Returns what the labels of each quasi-identifier lost, by its name.
 
     Args:
@@ -37,7 +37,7 @@ def column_losses(job: Job, rows: Rows, original: Original) -> dict[str, ColumnL
     return {qid.name: _lost(job, rows, original, qid) for qid in job.columns.quasi_identifiers if qid.name in known}
 
 
-def passed_columns(job: Job, rows: Rows) -> dict[str, tuple[int, int, int]]:
+def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
     """Returns what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one.
 
     Raises:
@@ -54,7 +54,7 @@ def passed_columns(job: Job, rows: Rows) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def _lost(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
+def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
     counted = label_groups(rows.alike(rows.release), tuple(map(quote, columns)))
     labels = fetched(rows.connection, f"FROM {rows.grouped('release', counted)}")

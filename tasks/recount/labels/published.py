@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.labels.published_values import Publication, ValueCount, as_column, numeric, plain_values, publication_of
+from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, numeric, plain_values, publication_of
 from core.recount.people import somebody_sql
 from schemas.errors.base import counted
 from schemas.job.job import Job
@@ -79,7 +79,7 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 
 def _worked_out(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, name: str, way: Way
-) -> tuple[pa.Array, pa.DataType, bool, Publication]:
+) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
     k, persons, every = job.privacy.k, original.persons(job), isinstance(way, Publishing)
     type_of = fetched(connection, f"SELECT {quote(name)} AS value FROM {original.relation} LIMIT 0")["value"].type
@@ -111,7 +111,7 @@ def _worked_out(
     return values, values.type, floating, publication_of(rows, nulls, rest, values.type, way, k)
 
 
-def _figures(way: Way, made: Publication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
+def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
     """Returns what publication lost, of the values that are published alone."""
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}

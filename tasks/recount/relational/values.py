@@ -8,7 +8,6 @@ from dataclasses import replace
 import duckdb
 import pyarrow as pa
 
-from core.recount.holders import classes_held_sql
 from core.recount.relational.history_counts import (
     ReadTable,
     persons_of_rows_sql,
@@ -16,6 +15,7 @@ from core.recount.relational.history_counts import (
     values_sql_of,
     whole_values_sql,
 )
+from core.recount.spreads import classes_held_sql
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.closeness import make_whole

@@ -17,8 +17,7 @@ from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.recount import read_once
 from tasks.recount.rows import types_of
-from tasks.release.file_errors import file_error
-from tasks.release.files import Csv
+from tasks.release.files import Csv, file_error
 from tasks.store.database import connect, literal, quote
 from tasks.store.store import Artifact
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from core.recount.classes import Recount
 from core.recount.linked import LinkCount
 from core.recount.people import combinations_sql
-from core.recount.shares import Classes
+from core.recount.shares import ShareClasses
 from schemas.job.job import Job
 from schemas.release.manifest import published_qids
 from tasks.recount.original import Original
@@ -26,7 +26,7 @@ from tasks.recount.together import Counts, count_together_of_people
 from tasks.recount.verdict import AdditionalCounts
 from tasks.store.database import literal, quote
 
-_CLASSES: TypeAdapter[Classes] = TypeAdapter(Classes)
+_CLASSES: TypeAdapter[ShareClasses] = TypeAdapter(ShareClasses)
 _RECOUNT = TypeAdapter(Recount)
 _TOGETHER: TypeAdapter[Counts] = TypeAdapter(Counts)
 _LINKED: TypeAdapter[tuple[LinkCount, ...]] = TypeAdapter(tuple[LinkCount, ...])
@@ -68,7 +68,7 @@ def count_share(
     return json.dumps([number, _CLASSES.dump_python(found)])
 
 
-def read_classes(text: str) -> tuple[int, Classes]:
+def read_classes(text: str) -> tuple[int, ShareClasses]:
     """Returns which share it is, and what was counted in it."""
     number, found = json.loads(text)
     return int(number), _CLASSES.validate_python(found)

@@ -23,7 +23,7 @@ from schemas.errors.tables import HistoryError
 from schemas.job.digest import privacy_content
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
-from tasks.relational.making.profiles import Axis, BranchNode, HistoryTables, joined_columns, person_profiles, read_profile
+from tasks.relational.making.profiles import BranchNode, HistoryTables, ProfileAxis, joined_columns, person_profiles, read_profile
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 
@@ -76,7 +76,7 @@ class NodeCosts:
             for axis, levels in zip(self.given.axes, self.penalties, strict=True)
         ]
 
-    def _records(self, axis: Axis, size: int) -> NDArray[np.int64]:
+    def _records(self, axis: ProfileAxis, size: int) -> NDArray[np.int64]:
         numbers = self.given.numbers(axis.table)
         return np.bincount(numbers[3 + axis.place][numbers[1] != NOWHERE], minlength=size)
 

@@ -28,7 +28,7 @@ OF_BRANCH = 8
 
 
 @dataclass(frozen=True)
-class Axis:
+class ProfileAxis:
     """A quasi-identifier of one of the tables."""
 
     table: str
@@ -48,15 +48,15 @@ class HistoryTables(Linking):
     codings: dict[str, Coding]
 
     @cached_property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[ProfileAxis, ...]:
         """All quasi-identifiers, in the order of the job."""
-        return tuple(Axis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
+        return tuple(ProfileAxis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
 
     def axes_of(self, tables: Sequence[str]) -> list[int]:
         """Returns the positions of the quasi-identifiers of some tables."""
         return [position for position, axis in enumerate(self.axes) if axis.table in tables]
 
-    def hierarchy(self, axis: Axis) -> Hierarchy:
+    def hierarchy(self, axis: ProfileAxis) -> Hierarchy:
         """Returns the hierarchy of a quasi-identifier."""
         return self.codings[axis.table].hierarchies[axis.place]
 

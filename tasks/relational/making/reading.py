@@ -20,7 +20,7 @@ from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
-from tasks.source.chunks import Chunk, Source
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import asked_once
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
@@ -43,7 +43,7 @@ class TableSource:
     name: str
     job: Job
     run: Run
-    source: Source
+    source: ChunkedSource
     linking: tuple[str, ...]
 
 

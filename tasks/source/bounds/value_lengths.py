@@ -28,7 +28,7 @@ _SIGNATURE, _ENCRYPTED = 28, b"PARE"
 """Bytes of the signature of a footer, and how a file ends whose footer is encrypted too."""
 
 
-class Looked(NamedTuple):
+class LengthInspection(NamedTuple):
     """A Parquet file that is looked at.
 
     Attributes:
@@ -44,7 +44,7 @@ class Looked(NamedTuple):
     stat: Stat | None
 
 
-def kept_unpacked(files: Sequence[Looked], memory: int, store: Store) -> list[Unpacked]:
+def kept_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
     """Return how long the values of each Parquet file are, from the store where they were looked at before.
 
     Args:
@@ -70,7 +70,7 @@ def _write(found: Unpacked, part: Path) -> int:
     return part.write_text(json.dumps(found))
 
 
-def _unpacked_at_rest(file: Looked, memory: int) -> Unpacked:
+def _unpacked_at_rest(file: LengthInspection, memory: int) -> Unpacked:
     with while_stable(file.path, file.name, file.stat):
         return unpacked_of(file.path, file.name, memory)
 

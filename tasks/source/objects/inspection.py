@@ -34,7 +34,7 @@ from tasks.store.store import Artifact, Store
 LOOKS, DIGESTS = StepCode("looks", __name__), StepCode("digested", "tasks.source.object_store")
 
 
-class Look(BaseModel):
+class ObjectInspection(BaseModel):
     """What a task found of an object.
 
     Attributes:
@@ -84,7 +84,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
         with suppress(StorageError):
             run.work.check()
             store.remove(RANGES.name)
-    looks = (Look.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
+    looks = (ObjectInspection.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
     here = is_read_here(job)
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
@@ -98,7 +98,7 @@ def inspection_key(job: Job, one: Located) -> Key:
 def _forget_lost(store: Store, key: Key) -> None:
     """Lets an object be looked at once more where what it was converted to is there no more."""
     found = store.find("looks", key)
-    if found and (made := Look.model_validate_json(store.path(found).read_bytes()).made) and not store.whole(made):
+    if found and (made := ObjectInspection.model_validate_json(store.path(found).read_bytes()).made) and not store.whole(made):
         store.discard([found])
 
 
@@ -115,7 +115,7 @@ def _look_at(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) ->
     return store.make("looks", inspection_key(job, one), ".json", write)
 
 
-def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> Look:
+def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> ObjectInspection:
     assert one.stat is not None
     convert = FORMATS[job.source.format].convert
     if convert is None:
@@ -136,10 +136,10 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
     return _look(read, read_footer(read.path, one.name, unpacked_of(read.path, one.name, job.memory)))
 
 
-def _look(read: Readable, found: Footer) -> Look:
+def _look(read: Readable, found: Footer) -> ObjectInspection:
     columns = base64.b64encode(found.columns.serialize().to_pybytes()).decode()
     kept = read.stat is not None
-    return Look(
+    return ObjectInspection(
         digest=read.digest,
         content=read.content,
         columns=columns,
@@ -158,7 +158,7 @@ def is_read_here(job: Job) -> bool:
     return not workers_elsewhere() or keeps_tokens or not job.target_address
 
 
-def _as_read(one: Located, look: Look, store: Store, *, here: bool) -> tuple[Readable, Footer]:
+def _as_read(one: Located, look: ObjectInspection, store: Store, *, here: bool) -> tuple[Readable, Footer]:
     columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(look.columns)))
     # Of work in a bucket nothing is fetched that only workers read.
     path = None if look.made is None else store.path(look.made) if here else store.folder / look.made.file

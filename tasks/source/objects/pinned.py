@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from hashlib import md5
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any
 
@@ -20,8 +20,11 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
+from tasks.source.locations import Located
 from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
+from tasks.store.keys import StepCode
 from tasks.store.object_stores import file_system, told
+from tasks.store.store import Store
 
 BLOCK = 8_000_000
 """Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""
@@ -283,3 +286,31 @@ def _as_listed(address: str) -> Iterator[None]:
         if isinstance(error.__context__, FileNotFoundError) or type(error.__context__).__name__ == "FileExpired":
             raise SourceError.changed(address) from None
         raise
+
+
+FETCHED = StepCode("fetched", __name__)
+
+
+def on_this_machine(one: Located, store: Store) -> Located:
+    """Returns a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed.
+
+    Raises:
+        SourceError: the object is another one by now, or gone.
+        ObjectStoreError: it cannot be read.
+        StorageError: the disk is full or the folder cannot be written.
+    """
+    if one.path is not None or one.stat is None:
+        return one
+    name, stat = one.name, one.stat
+
+    def write(part: Path) -> int:
+        copy_object(name, stat, part)
+        return 1
+
+    made = store.make(FETCHED.name, FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
+    return one._replace(path=store.path(made), digest=made.sha256, stat=None)
+
+
+def forget_copies(store: Store) -> None:
+    """Removes all copies of objects; a run reads these where they are, and would never ask for them."""
+    store.remove(FETCHED.name)

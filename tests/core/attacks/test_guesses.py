@@ -12,15 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.attacks.allowed_shares import ModalValues, allowed_counts, entropy_share, exceeding
-from core.attacks.attacked_people import fitting_classes, people_of_labels, recombined_people
-from core.attacks.attacked_release import AttackedRelease, joint_codes, release_of_codes
+from core.attacks.attacked_tables import (
+    AttackedRelease,
+    fitting_classes,
+    joint_codes,
+    label_fits,
+    people_of_labels,
+    recombined_people,
+    release_of_codes,
+)
 from core.attacks.downcoding import finer_halves
-from core.attacks.inference import modal_values
-from core.attacks.label_fits import label_fits
-from core.attacks.left_out import inference_by_left_out
-from core.attacks.linkage import linkage_by_order, links, nearest_classes, noisy, sets_shared
-from core.attacks.membership import membership_by_digests
+from core.attacks.inference import ModalValues, allowed_counts, entropy_share, exceeding, inference_by_left_out, modal_values
+from core.attacks.linkage import linkage_by_order, links, membership_by_digests, nearest_classes, noisy, sets_shared
 from core.attacks.singling_out import persons_within, rare_pairs, singled_out_by_both, singled_out_by_labels
 from core.recount.labels.label_spans import Spans
 from schemas.privacy.sensitive import DistinctSpec, EntropySpec, RecursiveSpec

@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.charts.bars import LONGEST, bars, grouped_bars
-from core.charts.chart import Chart, Look
-from core.charts.colours import COLOURS, DARK_STYLE, SLOTS
+from core.charts.chart import WIDE, Chart, ChartStyle, linear, scale_of, short
 from core.charts.lines import LABEL_GAP, lines
-from core.charts.picture import Picture, beside
-from core.charts.scales import WIDE, linear, scale_of, short
+from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, beside
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 
@@ -81,7 +79,9 @@ def test_lines_of_many_series_have_room_for_every_name() -> None:
 
 
 def test_what_others_are_compared_with_is_dashed_and_hollow() -> None:
-    svg = of(lines(Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, looks={"a": Look(0), "b": Look(0, quiet=True)}), ["5", "10"], "k"))
+    svg = of(
+        lines(Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, looks={"a": ChartStyle(0), "b": ChartStyle(0, quiet=True)}), ["5", "10"], "k")
+    )
     assert svg.count("stroke-dasharray") == 1
     assert svg.count("class='f-paper s-series-0'") == 3
     assert svg.count("class='f-series-0 s-series-0'") == 3

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
-from core.clustering.vptree import Tree
+from core.clustering.merged_classes import Criteria, merge_failing, without_failing
+from core.clustering.vptree import VantageTree
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, RecursiveDiversity
 from core.privacy.promise import Promise
 from tests.oracles.records import Records, by_class, mixed_records
@@ -37,7 +37,7 @@ def test_no_class_fails_that_is_published(records: Records, model, data: st.Data
     whole = np.bincount(codes, minlength=domain.size)
     criteria = Criteria(model, {"s": codes}, {"s": whole})
     points = gower_points(records.codes, records.domains)
-    before = Tree(2).partition(points)
+    before = VantageTree(2).partition(points)
     merged, failed = merge_failing(points, before, criteria.fails)
     published = without_failing(merged, criteria.fails)
     assert not criteria.fails(published).any() or not (published >= 0).any()

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.clustering.canon import canon
-from core.clustering.criteria import Criteria, dense, merge_failing, smaller_than, without_failing
 from core.clustering.gower import Points, gower_points
+from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
 from core.clustering.mondrian_cof import MondrianCut
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.recoding import Publication, recode_records
+from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import Tree
-from core.mondrian.ranks import Axis
+from core.clustering.vptree import VantageTree
+from core.mondrian.ranks import CutAxis
 from core.privacy.models import DistinctDiversity, EntropyDiversity
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED
@@ -30,7 +30,11 @@ from tests.oracles.records import Records, by_class, gower, mixed_records
 from tests.oracles.tables import observed
 
 trees = st.builds(
-    Tree, st.integers(1, 5), st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]), st.integers(0, 3)
+    VantageTree,
+    st.integers(1, 5),
+    st.sampled_from(["multiple", "median"]),
+    st.sampled_from(["random", "farthest", "seed"]),
+    st.integers(0, 3),
 )
 
 
@@ -59,7 +63,7 @@ def distance(records: Records) -> oracle.Distance:
 
 
 @given(row_persons(), trees)
-def test_partitions_are_those_of_the_rule_written_out(table: tuple[Records, RowPersons], tree: Tree) -> None:
+def test_partitions_are_those_of_the_rule_written_out(table: tuple[Records, RowPersons], tree: VantageTree) -> None:
     records, unit = table
     classes = tree.partition(gower_points(records.codes, records.domains), people=unit.people)
     whole = [list(range(len(records.rows)))]
@@ -69,12 +73,12 @@ def test_partitions_are_those_of_the_rule_written_out(table: tuple[Records, RowP
 
 
 @given(mixed_records(), trees)
-def test_persons_of_one_record_each_are_as_records(records: Records, tree: Tree) -> None:
+def test_persons_of_one_record_each_are_as_records(records: Records, tree: VantageTree) -> None:
     points, everybody = gower_points(records.codes, records.domains), np.arange(len(records.rows), dtype=np.int32)
     assert np.array_equal(tree.partition(points, people=everybody), tree.partition(points))
 
 
-def handled(points: Points, tree: Tree, step: OutlierStep, unit: RowPersons) -> Handled:
+def handled(points: Points, tree: VantageTree, step: OutlierStep, unit: RowPersons) -> Handled:
     def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
         return tree.partition(points.take(rows), groups, unit.take(rows).people)
 
@@ -86,7 +90,7 @@ def test_outliers_are_handled_as_the_algorithms_written_out(
     table: tuple[Records, RowPersons], step: OutlierStep, split: str, vantage: str
 ) -> None:
     records, unit = table
-    outcome = handled(gower_points(records.codes, records.domains), Tree(step.k, split, vantage), step, unit)  # type: ignore[arg-type]
+    outcome = handled(gower_points(records.codes, records.domains), VantageTree(step.k, split, vantage), step, unit)  # type: ignore[arg-type]
     options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage, distance(records))
     expected, detected, pool = oracle.rayden(len(records.rows), *options, people_of(unit).tolist())
     assert by_class(outcome.classes) == {frozenset(part) for part in expected}
@@ -107,7 +111,7 @@ def test_blocks_are_closed_with_the_record_by_which_they_have_k_persons(
 
 
 @given(row_persons(), trees)
-def test_canon_keeps_k_persons(table: tuple[Records, RowPersons], tree: Tree) -> None:
+def test_canon_keeps_k_persons(table: tuple[Records, RowPersons], tree: VantageTree) -> None:
     records, unit = table
     assume(oracle.size(range(len(records.rows)), people_of(unit).tolist()) >= tree.k)
     assert min(persons_in(canon(records.codes, records.domains, tree, unit.people), unit)) >= tree.k
@@ -118,7 +122,7 @@ def test_canon_keeps_k_persons(table: tuple[Records, RowPersons], tree: Tree) ->
 def test_mondrian_with_outliers_keeps_k_persons(table: tuple[Records, RowPersons], step: OutlierStep) -> None:
     records, unit = table
     assume(unit.per_class(np.zeros(len(records.rows), np.int32))[0] >= step.k)
-    axes = [Axis(domain.qid, np.arange(domain.size), None, bool(domain.nulls)) for domain in records.domains]
+    axes = [CutAxis(domain.qid, np.arange(domain.size), None, bool(domain.nulls)) for domain in records.domains]
     cut = MondrianCut(records.codes, axes, step.k, unit)
     parts = cut.partition()
     assert min(persons_in(parts, unit)) >= step.k
@@ -177,7 +181,7 @@ def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> 
 @pytest.mark.parametrize("k", [2, 3])
 def test_somebody_with_all_the_records_is_no_class(k: int) -> None:
     points, unit = Points.of(np.arange(40, dtype=np.int32)[:, None], 1), RowPersons.of_records(np.zeros(40, np.int32))
-    tree = Tree(k)
+    tree = VantageTree(k)
     assert tree.partition(points, people=unit.people).max() == 0
     assert (handled(points, tree, OutlierStep(k), unit).classes == SUPPRESSED).all()
 
@@ -185,7 +189,7 @@ def test_somebody_with_all_the_records_is_no_class(k: int) -> None:
 def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebody_who_is_needed_may_not() -> None:
     rows = np.array([[0], [1], [2], [3], [4], [5], [6], [1 << 20]], np.int32)
     points, classes, step = Points.of(rows, 1), np.zeros(8, np.int32), OutlierStep(3, pool="suppress", leave="bounded")
-    tree = Tree(3, "median")
+    tree = VantageTree(3, "median")
 
     def left(people: list[int]) -> int:
         unit = RowPersons.of_records(np.array(people, np.int32))
@@ -197,11 +201,11 @@ def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebo
 
 
 @given(row_persons(), trees)
-def test_class_sizes_are_told_in_persons(table: tuple[Records, RowPersons], tree: Tree) -> None:
+def test_class_sizes_are_told_in_persons(table: tuple[Records, RowPersons], tree: VantageTree) -> None:
     records, unit = table
     classes = without_failing(tree.partition(gower_points(records.codes, records.domains), people=unit.people), smaller_than(tree.k, unit))
     assume((classes >= 0).any())
-    made = recode_records(records.codes, classes, records.domains, records.hierarchies, Publication(tree.k), unit=unit)
+    made = recode_records(records.codes, classes, records.domains, records.hierarchies, ClassPublication(tree.k), unit=unit)
     counts = persons_in(made.classes, unit)
     assert made.loss["c_avg"] == pytest.approx(sum(counts) / len(counts) / tree.k)
     partitions = persons_in(classes, unit)

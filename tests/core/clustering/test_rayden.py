@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from core.clustering.canon import canon
 from core.clustering.cof import outlier_factors, outliers
-from core.clustering.criteria import dense, merge_failing, smaller_than
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
-from core.clustering.medoids import medoids
+from core.clustering.merged_classes import dense, merge_failing, smaller_than
+from core.clustering.nearest import medoids
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.vptree import Tree
-from core.recoding.members import members
+from core.clustering.vptree import VantageTree
+from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value
 from tests.oracles import rayden as oracle
@@ -34,14 +34,14 @@ steps = st.builds(
 )
 
 
-def handled(points: Points, tree: Tree, step: OutlierStep) -> Handled:
+def handled(points: Points, tree: VantageTree, step: OutlierStep) -> Handled:
     return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
 
 
 @given(mixed_records(most=24), st.integers(1, 6), st.sampled_from(["paper", "tang"]))
 def test_factors_are_those_of_the_formula(records: Records, k: int, chaining: str) -> None:
     points = gower_points(records.codes, records.domains)
-    classes = Tree(2 * k).partition(points)
+    classes = VantageTree(2 * k).partition(points)
     found = outlier_factors(points, classes, k, chaining)
     for part in by_class(classes):
         for record, factor in oracle.cof(sorted(part), k, chaining, distances(records)).items():
@@ -72,7 +72,7 @@ def distances(records: Records) -> oracle.Distance:
 
 @given(mixed_records(), steps, st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]))
 def test_classes_are_those_of_the_algorithms_written_out(records: Records, step: OutlierStep, split: str, vantage: str) -> None:
-    outcome = handled(gower_points(records.codes, records.domains), Tree(step.k, split, vantage), step)
+    outcome = handled(gower_points(records.codes, records.domains), VantageTree(step.k, split, vantage), step)
     options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage)
     expected, detected, pool = oracle.rayden(len(records.rows), *options, distances(records))
     assert by_class(outcome.classes) == {frozenset(part) for part in expected}
@@ -95,7 +95,7 @@ def test_small_partitions_are_merged_with_the_nearest(records: Records, k: int, 
 @given(mixed_records(), steps)
 def test_every_published_class_holds_k_records(records: Records, step: OutlierStep) -> None:
     points = gower_points(records.codes, records.domains)
-    outcome = handled(points, Tree(step.k, vantage="farthest"), step)
+    outcome = handled(points, VantageTree(step.k, vantage="farthest"), step)
     sizes = np.bincount(outcome.classes[outcome.classes >= 0], minlength=1)
     assert sizes.sum() + outcome.suppressed == points.size
     assert outcome.suppressed == points.size or sizes.min() >= step.k
@@ -127,7 +127,7 @@ def test_of_five_records_none_lies_more_than_two_deviations_off() -> None:
 def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> None:
     rows = np.array([[0], [1], [2], [3], [4], [5], [6], [1 << 20]], np.int32)
     points = Points.of(rows, 1)
-    tree = Tree(4, "median")
+    tree = VantageTree(4, "median")
     step = OutlierStep(4, pool="suppress")
     kept = handle_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
     assert kept.classes.tolist() == [0] * 7 + [SUPPRESSED]
@@ -143,7 +143,7 @@ def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() 
 def test_canon_parts_by_numbers_alone() -> None:
     domains = [domain_of(["a", "b"], pa.string()), domain_of(list(range(12)), pa.int64())]
     records = np.column_stack([np.arange(12) % 2, np.arange(12)])
-    classes = canon(records, domains, Tree(3))
-    turned = canon(np.column_stack([np.arange(12) // 6, np.arange(12)]), domains, Tree(3))
+    classes = canon(records, domains, VantageTree(3))
+    turned = canon(np.column_stack([np.arange(12) // 6, np.arange(12)]), domains, VantageTree(3))
     assert np.array_equal(classes, turned)
     assert np.bincount(classes).min() == 3

@@ -9,8 +9,8 @@ from benchmarks.rayden import Table, adult, clustering, rayden, rayden_step
 from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import gower_points
 from core.clustering.outlier_step import OutlierStep
-from core.clustering.recoding import Publication, recode_records
-from core.clustering.vptree import Tree
+from core.clustering.recoding import ClassPublication, recode_records
+from core.clustering.vptree import VantageTree
 from tests.places import ADULT
 
 pytestmark = pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")
@@ -23,8 +23,8 @@ def table() -> Table:
 
 def test_gowers_tree_is_as_good_as_the_prototype(table: Table) -> None:
     points = gower_points(table.codes, table.domains)
-    classes = Tree(10, vantage="farthest").partition(points)
-    loss = recode_records(table.codes, classes, table.domains, table.hierarchies, Publication(10)).loss
+    classes = VantageTree(10, vantage="farthest").partition(points)
+    loss = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(10)).loss
     assert loss["gcp_held"] <= 0.101
     assert loss["dm_partitions"] == 301_644
     assert loss["c_avg_partitions"] == pytest.approx(1, abs=1e-4)
@@ -39,7 +39,7 @@ def test_categories_compared_by_their_hierarchies_lose_less(table: Table, k: int
 
 @pytest.mark.parametrize("k", [10, 20, 50])
 def test_outliers_that_leave_are_all_recovered(table: Table, k: int) -> None:
-    found = rayden_step(table, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False)
+    found = rayden_step(table, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False)
     assert found.left == found.detected > 0
     assert found.recovered == found.left
     assert found.suppressed == 0
@@ -48,6 +48,6 @@ def test_outliers_that_leave_are_all_recovered(table: Table, k: int) -> None:
 
 def test_partitions_of_five_have_no_outliers(table: Table) -> None:
     points = gower_points(table.codes, table.domains)
-    classes = Tree(5).partition(points)
+    classes = VantageTree(5).partition(points)
     fives = np.bincount(classes)[classes] == 5
     assert not outliers(outlier_factors(points, classes, 5), classes, 2.0)[fives].any()

@@ -14,18 +14,22 @@ from core.clustering.cof import outlier_factors
 from core.clustering.gower import Points, gower_points
 from core.clustering.nearest import nearest
 from core.clustering.segments import nth_smallest
-from core.clustering.vptree import Tree, near_sizes
+from core.clustering.vptree import VantageTree, near_sizes
 from core.columns.thread_share import at_most
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 
 trees = st.builds(
-    Tree, st.integers(1, 6), st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]), st.integers(0, 3)
+    VantageTree,
+    st.integers(1, 6),
+    st.sampled_from(["multiple", "median"]),
+    st.sampled_from(["random", "farthest", "seed"]),
+    st.integers(0, 3),
 )
 
 
 @given(mixed_records(), trees)
-def test_partitions_are_those_of_the_paper(records: Records, tree: Tree) -> None:
+def test_partitions_are_those_of_the_paper(records: Records, tree: VantageTree) -> None:
     classes = tree.partition(gower_points(records.codes, records.domains))
     distance = oracle_distance(records)
     expected = oracle.vp_tree([list(range(len(records.rows)))], tree.k, tree.split, tree.vantage, tree.seed, distance)
@@ -37,7 +41,7 @@ def oracle_distance(records: Records) -> oracle.Distance:
 
 
 @given(mixed_records(), trees, st.data())
-def test_groups_are_cut_each_by_itself(records: Records, tree: Tree, data: st.DataObject) -> None:
+def test_groups_are_cut_each_by_itself(records: Records, tree: VantageTree, data: st.DataObject) -> None:
     drawn = data.draw(st.lists(st.integers(0, 2), min_size=len(records.rows), max_size=len(records.rows)))
     groups = np.unique(drawn, return_inverse=True)[1].astype(np.int32)
     classes = tree.partition(gower_points(records.codes, records.domains), groups)
@@ -47,7 +51,7 @@ def test_groups_are_cut_each_by_itself(records: Records, tree: Tree, data: st.Da
 
 
 @given(mixed_records(most=80), trees)
-def test_partitions_hold_k_to_2k_minus_1_records_and_every_record_once(records: Records, tree: Tree) -> None:
+def test_partitions_hold_k_to_2k_minus_1_records_and_every_record_once(records: Records, tree: VantageTree) -> None:
     tree = replace(tree, k=min(tree.k, len(records.rows)))
     sizes = np.bincount(tree.partition(gower_points(records.codes, records.domains)))
     assert tree.k <= sizes.min()
@@ -64,14 +68,14 @@ def test_both_sides_of_a_cut_hold_k(k: int, more: int, split: str) -> None:
 
 def test_multiples_of_k_leave_one_partition_at_most_that_is_larger() -> None:
     points = Points.of(np.random.default_rng(0).integers(0, 1 << 20, (1003, 2)).astype(np.int32), 2)
-    sizes = np.bincount(Tree(10, "multiple").partition(points))
+    sizes = np.bincount(VantageTree(10, "multiple").partition(points))
     assert sorted(sizes.tolist())[:-1] == [10] * 99
     assert sizes.max() == 13
 
 
 @pytest.mark.parametrize("vantage", ["random", "farthest", "seed"])
 def test_equal_records_are_cut_all_the_same(vantage: str) -> None:
-    sizes = np.bincount(Tree(5, vantage=vantage).partition(Points.of(np.zeros((63, 3), np.int32), 1)))
+    sizes = np.bincount(VantageTree(5, vantage=vantage).partition(Points.of(np.zeros((63, 3), np.int32), 1)))
     assert sizes.min() >= 5
     assert sizes.sum() == 63
 
@@ -102,7 +106,7 @@ def test_the_nearest_of_many_is_that_of_a_search_from_end_to_end() -> None:
 
 
 @given(mixed_records(most=80), trees, st.integers(2, 5))
-def test_several_cores_make_the_partitions_and_factors_of_one(records: Records, tree: Tree, threads: int) -> None:
+def test_several_cores_make_the_partitions_and_factors_of_one(records: Records, tree: VantageTree, threads: int) -> None:
     points = gower_points(records.codes, records.domains)
     with at_most(1):
         alone = tree.partition(points)

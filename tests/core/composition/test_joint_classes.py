@@ -13,8 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joined_sql, joint_classes_sql, likeness_sql
-from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql
+from core.composition.joint_classes import (
+    FAILING,
+    MINE,
+    THEIRS,
+    Identity,
+    common_persons_sql,
+    joined_sql,
+    joint_classes_sql,
+    joint_values_sql,
+    likeness_sql,
+    numbered_sql,
+    sizes_sql,
+    values_at_risk_sql,
+)
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 
 

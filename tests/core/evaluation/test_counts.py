@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.evaluation.counts import associations, counted_in, draw_counts
-from core.evaluation.features import BANDS, band_shares, bands_of, features_of
+from core.evaluation.accuracy import BANDS, associations, band_shares, bands_of, counted_in, draw_counts, features_of
 from core.evaluation.utility import Meaning, itself
 from tests.laws import tried
 

@@ -17,7 +17,7 @@ from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.hierarchy import build_hierarchy
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.sparse_areas import OF_2020
+from schemas.hierarchies.hierarchy import OF_2020
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.hierarchies import bin_edges, built, domain_of, exact, published
 

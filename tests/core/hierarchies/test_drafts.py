@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.hierarchies.bands import band_of, merged_label
-from core.hierarchies.drafts import draft_hierarchy
+from core.hierarchies.drafts import band_of, draft_hierarchy, merged_label
 from core.hierarchies.table import checked_table, table_levels
 from schemas.errors.hierarchies import HierarchyError
 

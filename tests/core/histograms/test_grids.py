@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.histograms.cells import packing_of, roll_up
-from core.histograms.grids import Grid, folded
+from core.histograms.grids import CountGrid, folded
 from core.histograms.kernels import occupied_counts
 from tests.oracles.tables import examples, nodes_of
 
@@ -23,6 +23,6 @@ def test_a_folded_grid_is_the_histogram_of_the_records(data: st.DataObject, part
     counts = np.zeros(root.packing.product, np.int32)
     counts[root.words[0]] = root.counts
     with patch("core.histograms.grids.LEAST_ENTRIES", 1 if parts else 1 << 20):
-        made = folded(Grid(finer, root.packing, counts), node, packing_of(node, example.hierarchies), example.hierarchies)
+        made = folded(CountGrid(finer, root.packing, counts), node, packing_of(node, example.hierarchies), example.hierarchies)
     assert made.counts[rolled.words[0]].tolist() == rolled.counts.tolist()
     assert occupied_counts(made.counts).tolist() == rolled.counts.tolist()

@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns.thread_share import at_most
-from core.kmember.blocks import improve_blocks
+from core.kmember.blocks import exchange, improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
-from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.partition import Effort, Members, record_digests
-from core.kmember.set_labels import Records, block_of, price_with, words_for
+from core.kmember.set_labels import CodedRecords, block_of, price_with, words_for
 from core.mondrian.partition import Rules, partition
-from core.mondrian.prices import told_of
-from core.mondrian.ranks import Axis, ranks_of
+from core.mondrian.ranks import CutAxis, ranks_of
+from core.mondrian.recoding import told_of
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
-from core.recoding.prices import MOST_IN_TABLE, Labels, label_prices
+from core.recoding.prices import MOST_IN_TABLE, LabelPrices, label_prices
 from core.units.rows import EVERY_RECORD, RowPersons
 from tests.laws import tried
 from tests.oracles import clustering as oracle
@@ -43,15 +42,15 @@ def tables(draw: st.DrawFn, most: int = 40) -> tuple[Table, tuple[str | None, ..
 ANY = [None, "hierarchy", "set", "prefix"]
 
 
-def labels_of(table: Table, ways: tuple[str | None, ...]) -> list[Labels]:
-    return [Labels(*label) for label in zip(ways, table.domains, table.hierarchies, strict=True)]
+def labels_of(table: Table, ways: tuple[str | None, ...]) -> list[LabelPrices]:
+    return [LabelPrices(*label) for label in zip(ways, table.domains, table.hierarchies, strict=True)]
 
 
 def members_of(table: Table, ways: tuple[str | None, ...], k: int, people: NDArray[np.int32] | None = None) -> Members:
     axes = []
     for domain, numerical in zip(table.domains, table.numerical, strict=True):
         numbers = np.array(domain.values.to_pylist(), np.float64) if numerical else None
-        axes.append(Axis(domain.qid, np.arange(domain.size), numbers, domain.nulls > 0))
+        axes.append(CutAxis(domain.qid, np.arange(domain.size), numbers, domain.nulls > 0))
     return Members(table.codes, axes, labels_of(table, ways), k, EVERY_RECORD if people is None else RowPersons.of_records(people))
 
 
@@ -133,7 +132,7 @@ def test_classes_hold_k_persons_however_many_records_these_have(
     assert all(len({people[row] for row in made if people[row] >= 0}) >= k for made in sets_of(classes))
 
 
-def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[Records, Prices]:
+def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[CodedRecords, Prices]:
     """All records as one block."""
     prices, places, counted = label_prices(labels_of(table, ways))
     columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
@@ -141,7 +140,7 @@ def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[Records, Prices
     return block_of(columns, np.empty(0, np.int32), counted, prices, scratch), prices
 
 
-def classes_in(table: Table, ways: tuple[str | None, ...], k: int) -> tuple[Records, Prices, Classes]:
+def classes_in(table: Table, ways: tuple[str | None, ...], k: int) -> tuple[CodedRecords, Prices, Classes]:
     records, prices = blocked(table, ways)
     owners = (np.arange(len(table.rows)) % max(len(table.rows) // k, 1)).astype(np.int32)
     return records, prices, seated(records, prices, owners, k)

@@ -12,7 +12,7 @@ from benchmarks.mondrian import Table, asked, tables
 from core.mondrian.partition import Partition, Rules, partition
 from core.mondrian.ranks import ranks_of
 from core.privacy.promise import Promise
-from core.recoding.members import members
+from core.recoding.classes import members
 from tests.places import ADULT
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")]

@@ -13,7 +13,7 @@ from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, HistogramCounter
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.privacy.promise import Promise
 from tests.oracles.hierarchies import built
 from tests.places import ADULT
@@ -39,7 +39,7 @@ def adult() -> tuple[Histogram, list]:
     return Histogram(FINEST, packing, *cells.result()), hierarchies
 
 
-def found(adult: tuple[Histogram, list], k: int, percent: int, objective: str) -> Found:
+def found(adult: tuple[Histogram, list], k: int, percent: int, objective: str) -> SearchResult:
     histogram, hierarchies = adult
     result = Search(histogram, hierarchies, Promise(k), histogram.records * percent // 100, objective).run()
     assert result is not None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.lattice.branch_and_bound import Branching
 from core.lattice.objectives import prices_of
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
@@ -37,7 +37,7 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
 
 def searched(
     example: Example, k: int, limit: Fraction, objective: str, effort: int = UNLIMITED, root: tuple[int, ...] = (), cells: int = 100
-) -> Found | None:
+) -> SearchResult | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
     most, prices = floor(limit * len(example.rows)), prices_of(objective, example.hierarchies, example.domains)
     return Branching(histogram, example.hierarchies, Promise(k), most, objective, effort, cells, prices=prices).run()
@@ -49,7 +49,9 @@ def value(loss: Losses | Loss, objective: str) -> float:
     return loss.dm_star if objective == "dm_star" else loss.dm_all
 
 
-def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...] = ()) -> None:
+def check_optimum(
+    found: SearchResult | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...] = ()
+) -> None:
     best = best_node(example.rows, example.ladders, k, limit, objective, root or None)
     if found is None or best is None:
         assert found is best
@@ -232,7 +234,7 @@ def models(column: str) -> st.SearchStrategy[PrivacyModel]:
     )
 
 
-def same(found: Found | None, whole: Found | None) -> None:
+def same(found: SearchResult | None, whole: SearchResult | None) -> None:
     if found is None or whole is None:
         assert found is whole
         return

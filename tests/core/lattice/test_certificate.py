@@ -15,7 +15,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.map import BARRED
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
@@ -28,7 +28,7 @@ def product_of(example: Example, node: Node) -> int:
     return prod(len(hierarchy.labels[level]) for hierarchy, level in zip(example.hierarchies, node, strict=True))
 
 
-def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int) -> Found | None:
+def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int) -> SearchResult | None:
     """Examines with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
     most_cells = data.draw(st.integers(1, 40))
     most_suppressed = floor(limit * len(example.rows))

@@ -19,8 +19,8 @@ from core.histograms.projections import Bundles, LinearCounting, Projection
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import Lattice
-from core.lattice.objectives import Prices, prices_of
-from core.lattice.search import Found, Search
+from core.lattice.objectives import LevelPrices, prices_of
+from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.units.sensitive_axes import unchanged
@@ -40,12 +40,12 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
     return example, k, draw(LIMITS)
 
 
-def searched(example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...], **options: Any) -> Found | None:
+def searched(example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...], **options: Any) -> SearchResult | None:
     most = floor(limit * len(example.rows))
     return Search(example.histogram(root), example.hierarchies, Promise(k), most, objective, **options).run()
 
 
-def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...]) -> None:
+def check(found: SearchResult | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...]) -> None:
     best = best_node(example.rows, example.ladders, k, limit, objective, root)
     if found is None or best is None:
         assert found is best
@@ -275,7 +275,7 @@ def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_
 
 def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
     """What a relative price takes off may leave less than nothing, if only by a rounding: a factor would lift that."""
-    prices = Prices((np.array([-1.0, 2.0]), np.array([-0.5, 0.25, 3.0])))
+    prices = LevelPrices((np.array([-1.0, 2.0]), np.array([-0.5, 0.25, 3.0])))
     lattice = Lattice.whole((2, 3))
     floor_of = prices.floor(lattice)
     assert all(floor_of[node] <= prices.cost(node) for node in lattice)

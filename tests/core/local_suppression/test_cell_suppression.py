@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.local_suppression.cell_suppression import CellSuppression, fewest_suppressed_cells
-from core.local_suppression.combinations import RareCombinations
+from core.local_suppression.residual import RareCombinations
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable

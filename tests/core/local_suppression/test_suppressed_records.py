@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from core.columns.coding import Coder
 from core.lattice.search import Search
 from core.local_suppression.local_transformation import LIMIT, Leveller, transform_locally
-from core.local_suppression.losses import Costs, costs_of, measured
-from core.local_suppression.masks import Lenders, give_back
+from core.local_suppression.losses import SuppressionCosts, costs_of, measured
 from core.local_suppression.recoding import read_stages, recode_parts, stages_table
-from core.local_suppression.residual import Level, Residual
-from core.local_suppression.suppressed_records import Treated, treat
+from core.local_suppression.residual import Residual, ResidualLevel
+from core.local_suppression.suppressed_records import Lenders, Treated, give_back, treat
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
@@ -67,9 +66,9 @@ class Made:
     """What came of a case."""
 
     treated: Treated
-    levels: list[Level]
+    levels: list[ResidualLevel]
     recoding: Recoding
-    costs: Costs
+    costs: SuppressionCosts
     rows: list[tuple[Any, ...] | None]
 
 

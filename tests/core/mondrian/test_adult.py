@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mondrian import Table, asked, shuffled, tables, whole
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
 from tests.places import ADULT
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")]
@@ -19,7 +19,7 @@ def table() -> Table:
     return next(tables(argparse.Namespace(adult=ADULT)))[1]
 
 
-def lost(table: Table, k: int, axes: tuple[Axis, ...]) -> float:
+def lost(table: Table, k: int, axes: tuple[CutAxis, ...]) -> float:
     return whole(asked(table, k, score="ncp", axes=axes), [np.arange(len(table.codes))])["gcp"]
 
 

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import LEAF, Group, Tree, merge_thin, multidimensional, quantiles
+from core.mondrian.fragments import LEAF, CutTree, Group, merge_thin, multidimensional, quantiles, sampled
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
-from core.mondrian.sampling import sampled
 from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples
@@ -43,7 +42,7 @@ def classes(cutting: Cutting, codes: np.ndarray, rows: np.ndarray) -> list[tuple
     return [tuple(sorted(rows[part].tolist())) for part in np.split(made.order, made.starts[1:-1])]
 
 
-def planted(cutting: Cutting, codes: np.ndarray, count: int, way: str) -> Tree:
+def planted(cutting: Cutting, codes: np.ndarray, count: int, way: str) -> CutTree:
     weights = np.ones(len(codes), np.int64)
     return quantiles(cutting, codes, weights, count) if way == "quantile" else multidimensional(cutting, codes, weights, count, 1)
 
@@ -86,7 +85,7 @@ Shape = tuple[Any, ...]
 SHAPES = st.recursive(st.just(()), lambda half: st.tuples(half, half), max_leaves=9)
 
 
-def tree_of(shape: Shape) -> Tree:
+def tree_of(shape: Shape) -> CutTree:
     """Returns a tree of cuts of the one QID: () is a leaf, a pair a cut."""
     order, lefts, leaves = [shape], list[int](), count()
     for node in order:
@@ -101,7 +100,7 @@ def tree_of(shape: Shape) -> Tree:
             lefts[node] = next(leaves)
 
     numbered(0)
-    return Tree(tuple(0 if node else LEAF for node in order), tuple(range(len(order))), tuple(lefts))
+    return CutTree(tuple(0 if node else LEAF for node in order), tuple(range(len(order))), tuple(lefts))
 
 
 @given(SHAPES, st.integers(0, 1 << 30), st.floats(0, 1))
@@ -116,7 +115,7 @@ def test_fragments_keep_any_model_however_it_judges_unions_of_what_keeps_it(shap
     assert all(keeps(group) for group in groups)
 
 
-def leaves_below(tree: Tree) -> set[Group]:
+def leaves_below(tree: CutTree) -> set[Group]:
     """Returns the leaves below each node."""
 
     def below(node: int) -> Group:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.columns.thread_share import at_most
 from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, _cores_for, partition
-from core.mondrian.ranks import Axis, narrowed, ranks_of
+from core.mondrian.ranks import CutAxis, narrowed, ranks_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -38,14 +38,14 @@ def tables(draw: st.DrawFn, most: int = 60) -> Table:
     return records, columns, sensitive
 
 
-def axes_of(columns: list[Column]) -> list[Axis]:
+def axes_of(columns: list[Column]) -> list[CutAxis]:
     return [axis_of(f"qid {position}", column) for position, column in enumerate(columns)]
 
 
-def axis_of(name: str, column: Column) -> Axis:
+def axis_of(name: str, column: Column) -> CutAxis:
     numbers = np.array([value for value in column.values if value is not None], np.float64)
     nulls = None in column.values
-    return Axis(name, np.arange(len(column.values)), numbers if column.numerical else None, nulls)
+    return CutAxis(name, np.arange(len(column.values)), numbers if column.numerical else None, nulls)
 
 
 @st.composite
@@ -184,7 +184,7 @@ def test_of_cuts_that_save_as_much_the_first_is_made() -> None:
 
 def test_ranks_beyond_two_bytes_are_kept() -> None:
     size = (1 << 16) + 1
-    axis = Axis("qid", np.arange(size)[::-1].copy(), None, nulls=False)
+    axis = CutAxis("qid", np.arange(size)[::-1].copy(), None, nulls=False)
     assert ranks_of(np.array([[0], [1], [size - 1]]), [axis]).tolist() == [[size - 1], [size - 2], [0]]
 
 
@@ -192,7 +192,7 @@ def test_ranks_beyond_two_bytes_are_kept() -> None:
 @pytest.mark.parametrize("score", SCORES)
 def test_fewer_cores_cut_where_their_arrays_would_take_more_than_they_may(score: Score) -> None:
     def cores(values: int) -> int:
-        return _cores_for([Axis("x", np.arange(values), np.arange(values, dtype=np.float64), nulls=False)] * 4, score)
+        return _cores_for([CutAxis("x", np.arange(values), np.arange(values, dtype=np.float64), nulls=False)] * 4, score)
 
     with at_most(16):
         assert cores(1_000) == 16

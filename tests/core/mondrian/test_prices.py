@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.partition import Rules, partition
-from core.mondrian.prices import SHARE, told_of
-from core.mondrian.ranks import Axis
+from core.mondrian.ranks import CutAxis
+from core.mondrian.recoding import SHARE, told_of
 from core.privacy.promise import Promise
-from core.recoding.prices import Labels
+from core.recoding.prices import LabelPrices
 from tests.oracles import clustering
 from tests.oracles.mondrian import Column, Mondrian
 from tests.oracles.records import Records, mixed_records
@@ -18,7 +18,7 @@ from tests.oracles.records import Records, mixed_records
 UNIT = 1 << 20
 
 
-def walked(table: Records) -> list[Axis]:
+def walked(table: Records) -> list[CutAxis]:
     """Axes in which every group is a run, whatever the values are."""
     axes = []
     for domain, hierarchy, numerical in zip(table.domains, table.hierarchies, table.numerical, strict=True):
@@ -27,7 +27,7 @@ def walked(table: Records) -> list[Axis]:
         ranks = np.arange(domain.size)
         ranks[order] = np.arange(values)
         numbers = np.array(domain.values.to_pylist(), np.float64) if numerical else None
-        axes.append(Axis(domain.qid, ranks, numbers, domain.nulls > 0))
+        axes.append(CutAxis(domain.qid, ranks, numbers, domain.nulls > 0))
     return axes
 
 
@@ -35,7 +35,7 @@ def walked(table: Records) -> list[Axis]:
 def test_cuts_save_most_of_what_labels_and_values_cost_together(table: Records, k: int) -> None:
     axes, k = walked(table), min(k, len(table.rows))
     ranks = np.stack([axis.ranks[table.codes[:, qid]] for qid, axis in enumerate(axes)], axis=1)
-    told = told_of([Labels(None, *of) for of in zip(table.domains, table.hierarchies, strict=True)], axes)
+    told = told_of([LabelPrices(None, *of) for of in zip(table.domains, table.hierarchies, strict=True)], axes)
     columns = []
     for axis, domain, numerical in zip(axes, table.domains, table.numerical, strict=True):
         values = domain.values.take(np.argsort(axis.ranks[: len(domain.values)])).to_pylist()

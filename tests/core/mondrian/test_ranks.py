@@ -6,25 +6,25 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.ranks import Axis, CutAxes, axes_scale, ranks_of
+from core.mondrian.ranks import CutAxes, CutAxis, axes_scale, ranks_of
 
 
 @st.composite
-def axes(draw: st.DrawFn) -> list[Axis]:
+def axes(draw: st.DrawFn) -> list[CutAxis]:
     found = []
     for number in range(draw(st.integers(1, 4))):
         size, nulls = draw(st.integers(1, 6)), draw(st.booleans())
         numbers = np.sort(np.array(draw(st.lists(st.floats(-1e9, 1e9), min_size=size, max_size=size, unique=True))))
         if draw(st.booleans()):
-            found.append(Axis(f"q{number}", np.arange(size + nulls, dtype=np.uint8), numbers, nulls))
+            found.append(CutAxis(f"q{number}", np.arange(size + nulls, dtype=np.uint8), numbers, nulls))
         else:
             ranks = np.append(draw(st.permutations(range(size))), range(size, size + nulls)).astype(np.int64)
-            found.append(Axis(f"q{number}", ranks, None, nulls))
+            found.append(CutAxis(f"q{number}", ranks, None, nulls))
     return found
 
 
 @given(st.data(), axes())
-def test_ranks_are_those_of_the_axes(data: st.DataObject, given_axes: list[Axis]) -> None:
+def test_ranks_are_those_of_the_axes(data: st.DataObject, given_axes: list[CutAxis]) -> None:
     rows = st.tuples(*(st.integers(0, axis.size - 1) for axis in given_axes))
     codes = np.array(data.draw(st.lists(rows, min_size=1)), np.int64)
     expected = [[int(axis.ranks[code]) for axis, code in zip(given_axes, row, strict=True)] for row in codes]
@@ -32,7 +32,7 @@ def test_ranks_are_those_of_the_axes(data: st.DataObject, given_axes: list[Axis]
 
 
 @given(axes())
-def test_axes_put_together_measure_as_they_did(given_axes: list[Axis]) -> None:
+def test_axes_put_together_measure_as_they_did(given_axes: list[CutAxis]) -> None:
     made, alone = CutAxes.of(given_axes), axes_scale(given_axes)
     assert axes_scale(made) is made.scale
     for mine, theirs in zip(made.scale, alone, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.shared_cells import ALONE, count_different, places_shared
+from core.persons.pairs import ALONE, count_different, places_shared
 
 
 @given(st.lists(st.integers(-(2**61), 2**61) | st.integers(0, 5), max_size=60))

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Domain
 from core.hierarchies.spelling import as_text
-from core.recoding.ends import Ends, shared_ends
-from core.recoding.grids import grid_of
+from core.recoding.ends import Ends, grid_of, shared_ends
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.shared_ends import parts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.recoding import Publication, recode_records
+from core.clustering.recoding import ClassPublication, recode_records
 from core.recoding.classes import Sets
 from core.recoding.labels import Style, label_qid
 from core.recoding.recoding import SUPPRESSED
@@ -67,7 +67,7 @@ def test_labels_are_ranges_and_lowest_common_ancestors(table: tuple[Records, np.
 @given(classed(), st.sampled_from(["hierarchy", "set"]))
 def test_classes_that_publish_the_same_are_one(table: tuple[Records, np.ndarray], groups: str) -> None:
     records, classes = table
-    recoded = recode_records(records.codes, classes, records.domains, records.hierarchies, Publication(1, style=Style(groups=groups)))
+    recoded = recode_records(records.codes, classes, records.domains, records.hierarchies, ClassPublication(1, style=Style(groups=groups)))
     rows = [tuple(row.values()) for row in recoded.labels.to_pylist()]
     assert len(set(rows)) == len(rows)
     assert ((recoded.classes == SUPPRESSED) == (classes < 0)).all()
@@ -126,7 +126,7 @@ def test_a_mask_of_fewer_than_k_is_dropped(suppressed: int, k: int, masked: int)
     domain = domain_of([1, 2], pa.int64())
     hierarchy = built({"widths": [1]}, domain)
     classes = np.array([0] * 5 + [-1] * suppressed, np.int32)
-    recoded = recode_records(np.zeros((len(classes), 1), int), classes, [domain], [hierarchy], Publication(k, "mask"))
+    recoded = recode_records(np.zeros((len(classes), 1), int), classes, [domain], [hierarchy], ClassPublication(k, "mask"))
     assert (recoded.suppressed, recoded.masked) == (suppressed, masked)
     assert recoded.labels["x"].to_pylist() == ["1"] + ["*"] * (masked > 0)
     assert int((recoded.classes == SUPPRESSED).sum()) == suppressed - masked
@@ -138,7 +138,7 @@ def test_losses_of_a_worked_example() -> None:
     place = domain_of(["France", "India", "Italy", "Japan"], pa.string(), name="place")
     hierarchies = [built({"widths": [10]}, age), built({"tree": PLACES}, place)]
     records = np.array([[0, 1], [1, 3], [2, 0], [3, 0], [0, 2]])
-    recoded = recode_records(records, np.array([0, 0, 1, 1, -1], np.int32), [age, place], hierarchies, Publication(2))
+    recoded = recode_records(records, np.array([0, 0, 1, 1, -1], np.int32), [age, place], hierarchies, ClassPublication(2))
     assert recoded.labels.to_pylist() == [{"age": "[10 - 20]", "place": "Asia"}, {"age": "[30 - 50]", "place": "France"}]
     ranges, leaves = (2 * 10 / 40 + 2 * 20 / 40) / 4, (2 * 2 / 4 + 2 * 1 / 4) / 4
     assert recoded.loss["numerical_loss"] == pytest.approx(ranges)

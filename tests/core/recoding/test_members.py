@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recoding.members import members
+from core.recoding.classes import members
 from tests.laws import tried
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.hierarchies.disclosing_labels import telling
 from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.sparse_areas import OF_2020
+from schemas.hierarchies.hierarchy import OF_2020
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.hierarchies import built, domain_of
 

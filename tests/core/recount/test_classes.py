@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, remainder_faults, suppression_faults
 from schemas.job.job import Job
+from schemas.release.figures import Remainder, Round
 from schemas.release.manifest import Manifest
-from schemas.release.remainder import Remainder, Round
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of
 from tests.laws import tried
 

@@ -22,11 +22,10 @@ from core.columns.column_types import working
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
-from core.recount.labels import whole_ranges
+from core.recount.labels import label_spans
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_scales import value_scale, written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
@@ -62,7 +61,7 @@ def reading(
     axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, beginnings=prefix)
     assert sorted(axis.positions.tolist()) == list(range(len(values)))
     spans = read_labels(axis, labels)
-    with patch.object(whole_ranges, "FEW", 0):
+    with patch.object(label_spans, "FEW", 0):
         assert same(read_labels(axis, labels), spans)
     places = {position: place for place, position in enumerate(axis.positions.tolist())} | {len(values): len(values)}
     sets = {label: np.array(sorted(places[position] for position in covered(spans, label))) for label in range(len(labels))}
@@ -317,7 +316,7 @@ def test_labels_of_whole_numbers_are_read_at_once_as_they_are_one_by_one(dtype: 
     known = distinct(data.draw(st.lists(values, min_size=1, max_size=12)), dtype)
     axis = label_axis(quasi_identifier({"widths": [5]}), known, Path(), ranges=True, beginnings=False)
     labels = data.draw(st.lists(st.none() | st.builds(str.format, st.sampled_from(FORMS), END, END), max_size=12))
-    with patch.multiple(whole_ranges, FEW=0, AT_ONCE=data.draw(st.integers(1, 13))):
+    with patch.multiple(label_spans, FEW=0, AT_ONCE=data.draw(st.integers(1, 13))):
         assert same(read_labels(axis, labels), read_labels(replace(axis, whole=None), labels))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import duckdb
 
 from core.recount.groups import Alike
-from core.recount.truth import BUCKETS, Part, joint_sql, released_digests, source_digests
+from core.recount.truth import BUCKETS, DigestPart, joint_sql, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
     here, there = (f"(SELECT unnest({numbers}) AS number)" for numbers in (release, source))
-    parts = [Part("r.number", "s.number")]
+    parts = [DigestPart("r.number", "s.number")]
     digests = (released_digests(Alike(here), parts), source_digests(there, parts))
     [found] = connection.execute(joint_sql(*(f"({one.sql})" for one in digests))).fetchall()
     return int(found[0]), int(found[1])

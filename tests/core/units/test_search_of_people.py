@@ -19,7 +19,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
 from core.privacy.promise import Promise
 from core.units.rows import RowPersons
@@ -38,7 +38,7 @@ def oracle(table: People) -> tuple[list[tuple[object, ...]], list[int | None], l
     return table.example.rows, table.people, table.example.ladders
 
 
-def check(found: Found | None, table: People, k: int, limit: Fraction, objective: str, root: Node | None = None) -> None:
+def check(found: SearchResult | None, table: People, k: int, limit: Fraction, objective: str, root: Node | None = None) -> None:
     best = best_node(*oracle(table), k, limit, objective, root)
     if found is None or best is None:
         assert found is best

@@ -17,7 +17,7 @@ from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
-from core.lattice.search import Found, Search
+from core.lattice.search import Search, SearchResult
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.sensitive_axes import unchanged
@@ -76,7 +76,7 @@ def costs(table: People, k: int, asked: dict[str, Any]) -> dict[Node, tuple[int,
     return found
 
 
-def check(found: Found | None, table: People, k: int, limit: Fraction, asked: dict[str, Any]) -> None:
+def check(found: SearchResult | None, table: People, k: int, limit: Fraction, asked: dict[str, Any]) -> None:
     known, everything, most = costs(table, k, asked), len(table.people), floor(limit * len(table.people))
     passing = [(lost == everything, 0 if lost == everything else squares) for lost, squares in known.values() if lost <= most]
     assert (found is None) == (not passing)

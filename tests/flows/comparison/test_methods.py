@@ -21,7 +21,7 @@ from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.method_page import render_methods
-from tasks.comparison.method_runs import Asked, Ended, _sentence
+from tasks.comparison.method_runs import Ended, MethodRequest, _sentence
 from tests.conftest import CommandLine
 from tests.jobs import job_of, people, people_job, released
 
@@ -193,13 +193,13 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
     )  # fmt: skip
     asked: list[tuple[str, int]] = []
 
-    def run_method(_: Asked, method: str, k: int, *__: object) -> MethodRun:
+    def run_method(_: MethodRequest, method: str, k: int, *__: object) -> MethodRun:
         asked.append((method, k))
         if len(asked) == 3:
             raise KeyboardInterrupt
         return MethodRun(method=method, k=k, figures=figures)
 
-    monkeypatch.setattr("tasks.comparison.method_phases.run_method", run_method)
+    monkeypatch.setattr("tasks.comparison.methods.run_method", run_method)
     arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
     with pytest.raises(KeyboardInterrupt):
         getattr(flow, "fn", flow)(*arguments)
@@ -209,7 +209,7 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
 
 
 def test_the_jobs_own_method_keeps_its_options_and_others_have_their_defaults(tmp_path: Path) -> None:
-    asked = Asked(tmp_path / "job.yaml", ("suppression.limit=0",), "rayden")
+    asked = MethodRequest(tmp_path / "job.yaml", ("suppression.limit=0",), "rayden")
     own, other = (asked.settings_of(method, 7, tmp_path / 'a "b"') for method in ("rayden", "canon"))
     assert not [setting for setting in own if setting.startswith("method")]
     assert 'method={"name": "canon"}' in other
@@ -223,10 +223,10 @@ def test_a_comparison_draws_no_pseudonyms(tmp_path: Path) -> None:
         'columns.identifiers=[{name: person, treatment: {token: {vault: {file: "vault.parquet"}}}}, age, height, born]',
         "columns.linkable=person",
     )
-    asked = Asked.of(job, settings, load_job(job, settings))
+    asked = MethodRequest.of(job, settings, load_job(job, settings))
     assert set(asked.identifiers) == {"person", "age", "height", "born"}
     assert not load_job(job, asked.settings_of("rayden", 4, tmp_path / "scratch")).columns.pseudonyms
-    assert Asked.of(job, (), load_job(job)).identifiers == ()
+    assert MethodRequest.of(job, (), load_job(job)).identifiers == ()
 
 
 def test_a_process_that_was_ended_is_told_in_a_sentence(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from tests.conftest import Anonymise
 
 NIGHTS = {"k": 5}

@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from flows.verification import NOT_AGAIN, verified_release
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.job.job import load_job
-from tasks.publication.verify_and_publish import Published
-from tasks.store.sealed import seal, unsealed
+from tasks.publication.verify_and_publish import PublishedRelease
+from tasks.store.secret import seal, unsealed
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import released
 
@@ -84,7 +84,7 @@ def job_in(
     return path
 
 
-def disclosed(done: Published, key: str, *, length: int = 64) -> dict[Hashable, Hashable]:
+def disclosed(done: PublishedRelease, key: str, *, length: int = 64) -> dict[Hashable, Hashable]:
     """Returns by pseudonym the set, with counts, of all that the files publish beside it, other pseudonyms left out."""
     frame = released(done.folder)
     others = [name for name in frame.columns if name not in {"person", "visit"}]

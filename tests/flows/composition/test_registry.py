@@ -16,16 +16,16 @@ import pytest
 
 from core.composition.contents import contents_of
 from schemas.errors.base import StorageError
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
 from schemas.reading.given import scratch_job
 from tasks.composition.earlier import Earlier
 from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of
-from tasks.composition.registry import Registry, open_registry
+from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.publication.verify_and_publish import read_or_recall
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in, other_job
 from tests.jobs import QIDS, write_parquet
@@ -289,7 +289,7 @@ def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
 
     job = job_in(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Registry, "believe", full)
+        patch.setattr(ReleaseRegistry, "believe", full)
         with pytest.raises(AfterPublicationError, match="is published, verified and whole, but the registry") as told:
             anonymise(job)
     assert "Nothing was published" not in str(told.value)

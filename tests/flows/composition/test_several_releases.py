@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.overlaps import OverlapError
+from schemas.errors.refusals import OverlapError
 from schemas.release.increments import Overlap
-from tasks.composition.registry import Registered, Registry
+from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import Anonymise, CommandLine
 from tests.core.composition.every_record import HIDDEN, Seen, told_together
 from tests.flows.composition.several_jobs import COLUMNS, LATER, TABLE, job_in, numbered, other_job
@@ -27,7 +27,7 @@ from tests.jobs import JOB, QIDS, people, released, write_parquet
 PARTS = ("shared", "added", "removed")
 
 
-def classes_of(done: Published, table: pa.Table, person: str | None = None) -> list[Seen]:
+def classes_of(done: PublishedRelease, table: pa.Table, person: str | None = None) -> list[Seen]:
     """Returns each record of a source with the labels that the release's files publish of it."""
     frame = released(done.folder)
     labels = dict(zip(frame["number"], frame.select([name for name in QIDS if name in frame.columns]).rows(), strict=True))
@@ -39,7 +39,7 @@ def figures(overlap: Overlap) -> dict[str, tuple[int | None, int | None]]:
     return {part: (getattr(overlap, part), getattr(overlap, f"{part}_at_risk")) for part in PARTS}
 
 
-def expected(now: Published, then: Published, tables: tuple[pa.Table, pa.Table], k: int = 5) -> dict[str, tuple[int, int]]:
+def expected(now: PublishedRelease, then: PublishedRelease, tables: tuple[pa.Table, pa.Table], k: int = 5) -> dict[str, tuple[int, int]]:
     return told_together(classes_of(now, tables[0]), classes_of(then, tables[1]), k)
 
 
@@ -247,13 +247,13 @@ def test_refuse_holds_a_release_against_all_earlier_ones(anonymise: Anonymise, t
 def test_a_night_reads_no_more_sketches_however_many_came_before(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, read, plain = job_in(tmp_path), list[str](), Registry.sketches_of
+    job, read, plain = job_in(tmp_path), list[str](), ReleaseRegistry.sketches_of
 
-    def counting(registry: Registry, entry: Registered) -> Sketches | None:
+    def counting(registry: ReleaseRegistry, entry: Registered) -> Sketches | None:
         read.append(entry.release)
         return plain(registry, entry)
 
-    monkeypatch.setattr(Registry, "sketches_of", counting)
+    monkeypatch.setattr(ReleaseRegistry, "sketches_of", counting)
     nights = []
     for number in range(7):
         write_parquet(tmp_path / "people", TABLE.slice(number))

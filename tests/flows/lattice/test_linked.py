@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import JobError, VerificationError
-from schemas.errors.linked import LinkedError
+from schemas.errors.refusals import LinkedError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Linked
 from schemas.release.report import Report
 from tasks.composition.release_history import people_of_release
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.report.units import UnitWording
 from tasks.store.store import Store
@@ -47,7 +47,7 @@ def told(one: Linked) -> Told:
     return Told(one.people, one.sets, one.smallest, one.below_k)
 
 
-def in_files(made: Published, link: str, whose: str | None, k: int = K) -> Told:
+def in_files(made: PublishedRelease, link: str, whose: str | None, k: int = K) -> Told:
     frame = released(made.folder)
     people = frame[whose].to_list() if whose else [link if link is not None else row for row, link in enumerate(frame[link].to_list())]
     return told_by(frame.select(QIDS).rows(), frame[link].to_list(), people, k)

@@ -14,7 +14,7 @@ import pytest
 
 from schemas.errors.base import JobError, PrivacyError
 from schemas.job.job import load_job
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_linked import hashed, in_files, key, told
 from tests.flows.lattice.test_persons import QIDS, TABLE, K, job, visits
@@ -47,7 +47,7 @@ def sets_by_the_rule(node: tuple[int, ...], table: pa.Table = TABLE, k: int = K)
     return {person: frozenset(mine) for person, mine in sets.items()}
 
 
-def assert_kept(made: Published, k: int = K) -> None:
+def assert_kept(made: PublishedRelease, k: int = K) -> None:
     """Counts the sets in the files one by one."""
     frame = released(made.folder)
     sets: dict[str, set[Any]] = defaultdict(set)

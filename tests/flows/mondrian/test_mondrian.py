@@ -20,13 +20,13 @@ from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.method import METHODS
 from tasks.mondrian.fragments import PARTED, batches_of_runs
 from tasks.mondrian.ways import ATTEMPTS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import PAYLOAD, QIDS, class_sizes, data_files, digests, people, people_job, released, two_column_job
 
 MONDRIAN: dict[str, Any] = {"name": "mondrian"}
 FRAGMENTS = {"fragments": {"count": 4, "sample": 0.5}}
 WAYS = [MONDRIAN, MONDRIAN | FRAGMENTS, MONDRIAN | {"mode": "relaxed"}]
-Cut = Callable[..., Published]
+Cut = Callable[..., PublishedRelease]
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ PROMISES: list[tuple[dict[str, Any], Callable[[Counter[Any], Counter[Any]], bool
 
 
 @pytest.fixture(scope="module")
-def unlimited(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Published]:
+def unlimited(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], PublishedRelease]:
     """Returns the release of a way that asks nothing of sensitive values, each made once."""
     return cache(lambda way: cut(people_job(tmp_path_factory.mktemp("plain"), method=WAYS[way], privacy={"k": 3})))
 
@@ -148,7 +148,7 @@ def values_of(release: Path) -> list[Counter[Any]]:
 @pytest.mark.parametrize(("privacy", "keeps"), PROMISES, ids=["distinct", "t", "entropy"])
 @pytest.mark.parametrize("way", range(len(WAYS)))
 def test_privacy_models_hold_in_every_class(
-    cut: Cut, unlimited: Callable[[int], Published], tmp_path: Path, way: int, privacy: dict, keeps: Callable[..., bool]
+    cut: Cut, unlimited: Callable[[int], PublishedRelease], tmp_path: Path, way: int, privacy: dict, keeps: Callable[..., bool]
 ) -> None:
     made = cut(people_job(tmp_path, method=WAYS[way], privacy={"k": 3} | privacy))
     whole = Counter(people(400)["disease"].to_pylist())

@@ -13,13 +13,13 @@ import pytest
 
 from schemas.job.method import METHODS
 from schemas.job.mondrian import MondrianMethod
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import digests, two_column_job
 
 LEAVES = {"Europe": {"Italy": 19, "France": 3, "Spain": 3}, "America": {"Canada": 8, "Peru": 2}, "Asia": {"Japan": 3, "China": 40}}
 TABLE = pa.table({"q": [leaf for group in LEAVES.values() for leaf, count in group.items() for _ in range(count)], "s": ["x"] * 78})
 NCP: dict[str, Any] = {"name": "mondrian", "score": "ncp"}
-Cut = Callable[..., Published]
+Cut = Callable[..., PublishedRelease]
 
 
 @pytest.fixture(scope="module")

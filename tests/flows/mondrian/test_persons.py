@@ -19,7 +19,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.composition.release_history import people_of_release
 from tasks.mondrian.fragments import batches_of_runs
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.flows.lattice.test_persons import K, columns, largest_share, visits
@@ -49,7 +49,7 @@ WAYS = [
 
 PASSED = ["note", "score", "visits", ROWS]
 """Published as they are, by name: what tells records apart is not among the rest."""
-Cut = Callable[..., Published]
+Cut = Callable[..., PublishedRelease]
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ import pytest
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.method import METHODS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import QIDS, class_sizes, digests, people, people_job, released
 
 TABLE = people(400)
 MORE = people(150, seed=3)
 LIMIT = "suppression.limit=0.3"
-Run = Callable[..., Published]
+Run = Callable[..., PublishedRelease]
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-def classes(release: Published) -> dict[int, tuple[Any, ...]]:
+def classes(release: PublishedRelease) -> dict[int, tuple[Any, ...]]:
     """The published combination of each person."""
     frame = released(release.folder)
     return dict(zip(frame["person"].to_list(), frame.select(QIDS).rows(), strict=True))

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors.passthrough import PassthroughError
+from schemas.errors.refusals import PassthroughError
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import PAYLOAD, job_of, people, people_job, released
 

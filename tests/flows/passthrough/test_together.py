@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from schemas.errors.base import VerificationError
-from schemas.errors.passthrough import UntreatedError
-from schemas.errors.policy import PolicyError
+from schemas.errors.refusals import PolicyError, UntreatedError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
 from tasks.composition.release_history import people_of_release

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 import yaml
 
-from schemas.errors.policy import PolicyError
+from schemas.errors.refusals import PolicyError
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import job_of, people, people_job, write_job
 

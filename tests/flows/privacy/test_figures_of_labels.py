@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import digests, write_job
 from tests.laws import tried
 
@@ -83,17 +83,17 @@ def with_value(table: pl.DataFrame, person: int, **values: Any) -> pl.DataFrame:
     )
 
 
-def published(folder: Path, table: pl.DataFrame, job: Mapping[str, Any], *settings: str) -> Published:
+def published(folder: Path, table: pl.DataFrame, job: Mapping[str, Any], *settings: str) -> PublishedRelease:
     """Publishes a table in a folder of its own."""
     folder.mkdir(parents=True)
     table.write_parquet(folder / "people.parquet")
     path = write_job(folder, job)
     flow: Any = METHODS[load_job(path, settings).method.name].flow.load()
-    made: Published = getattr(flow, "fn", flow)(path, settings)
+    made: PublishedRelease = getattr(flow, "fn", flow)(path, settings)
     return made
 
 
-def told(made: Published) -> tuple[Mapping[str, Any], str, str]:
+def told(made: PublishedRelease) -> tuple[Mapping[str, Any], str, str]:
     """Returns what a release tells: manifest, report and page, without what is of one run."""
     said = json.loads((made.folder / "manifest.json").read_text())
     texts = []
@@ -115,7 +115,7 @@ def _without_times(page: str) -> str:
     return re.sub(r"[0-9.,]+ (s|MB|GB)\b|[0-9]+ [A-Z][a-z]+ [0-9]{4}, [0-9:]+ UTC", "", page)
 
 
-def same_figures(one: Published, other: Published) -> None:
+def same_figures(one: PublishedRelease, other: PublishedRelease) -> None:
     """Compares what two releases tell, key by key."""
     (manifest, page, report), (others, other_page, other_report) = told(one), told(other)
     assert manifest == others
@@ -173,7 +173,7 @@ KEPT = TemporaryDirectory()
 
 
 @cache
-def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> Published:
+def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> PublishedRelease:
     """Publishes people of whom one is like nobody; once for all examples."""
     made = published(Path(KEPT.name, f"{seed}{len(settings)}"), with_value(people(seed), 30, **LONE), JOB, *settings)
     assert made.manifest.suppressed

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import JobError, VerificationError
-from schemas.hierarchies.sparse_areas import OF_2020, SPARSE_ZIP_CODES
+from schemas.hierarchies.hierarchy import OF_2020, SPARSE_ZIP_CODES
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release

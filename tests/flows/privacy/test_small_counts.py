@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from schemas.release.counts import tellable
+from schemas.release.figures import tellable
 from tasks.lineage.events import without_counts
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.jobs import write_job
 
 SEX: dict[str, Any] = {"name": "sex", "hierarchy": {"tree": {"*": ["f", "m"]}}}
@@ -41,11 +41,11 @@ def write_file(folder: Path, name: str, persons: list[int], sex: str = "fm") -> 
     pl.DataFrame({"person": persons} | several).write_parquet(folder / f"visits/{name}.parquet")
 
 
-def publish(folder: Path, job: dict[str, Any], *settings: str) -> Published:
+def publish(folder: Path, job: dict[str, Any], *settings: str) -> PublishedRelease:
     """Runs a job in a folder."""
     path = write_job(folder, job)
     flow: Any = METHODS[load_job(path, settings).method.name].flow.load()
-    made: Published = getattr(flow, "fn", flow)(path, settings)
+    made: PublishedRelease = getattr(flow, "fn", flow)(path, settings)
     return made
 
 

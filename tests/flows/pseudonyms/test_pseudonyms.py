@@ -27,7 +27,7 @@ from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.pseudonyms.revealing import reveal, write_originals
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tests.conftest import CommandLine
 from tests.jobs import data_files, digests, released, write_parquet
@@ -97,9 +97,9 @@ def job_at(folder: Path, *, files: int = 1, **parts: Any) -> Path:
     return path
 
 
-def run(job: Path, *settings: str) -> Published:
+def run(job: Path, *settings: str) -> PublishedRelease:
     flow: Any = METHODS[load_job(job, settings).method.name].flow.load()
-    published: Published = getattr(flow, "fn", flow)(job, settings)
+    published: PublishedRelease = getattr(flow, "fn", flow)(job, settings)
     return published
 
 

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
-from schemas.errors.secret import SecretError
+from schemas.errors.pseudonyms import SecretError
 from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
 from tasks.source.stable_files import source_digest
 from tasks.store.keys import fingerprint_of
-from tasks.store.sealed import unsealed
+from tasks.store.secret import unsealed
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import data_files, people, people_job
 

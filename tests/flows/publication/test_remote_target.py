@@ -15,7 +15,7 @@ from schemas.errors.base import JobError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan, published_already
-from tasks.publication.objects import replace_object
+from tasks.publication.deliveries import replace_object
 from tasks.publication.remote_target import at_hand
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from schemas.job.method import METHODS as FLOWS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 
-Anonymise = Callable[..., Published]
+Anonymise = Callable[..., PublishedRelease]
 
 
 @pytest.fixture(scope="module")
 def run() -> Anonymise:
     """Runs a job by the flow of its method, in this process."""
 
-    def anonymise(job: Path, *options: str) -> Published:
+    def anonymise(job: Path, *options: str) -> PublishedRelease:
         method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)
         flow: Any = FLOWS[method.strip()[6:]].flow.load()
         return getattr(flow, "fn", flow)(job, options)

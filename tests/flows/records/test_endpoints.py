@@ -18,7 +18,7 @@ from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.counting import endpoints
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.verification.release import Known, verify_published
 from tests.covering import each_value
 from tests.jobs import released, write_job, write_parquet
@@ -44,9 +44,9 @@ def job_file(folder: Path, name: str, **parts: Any) -> Path:
     return write_job(folder, job | {"method": {"name": name}, "memory": "256MB", "target": "releases"} | parts)
 
 
-def run(job: Path) -> Published:
+def run(job: Path) -> PublishedRelease:
     flow = METHODS[load_job(job).method.name].flow.load()
-    made: Published = getattr(flow, "fn", flow)(job, ())
+    made: PublishedRelease = getattr(flow, "fn", flow)(job, ())
     return made
 
 

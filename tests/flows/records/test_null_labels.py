@@ -16,7 +16,7 @@ from schemas.errors.base import JobError, VerificationError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.utility.utility import measure
 from tests.jobs import released, write_job, write_parquet
@@ -48,13 +48,13 @@ def job_file(folder: Path, tree: dict[str, Any] | None = None, **parts: Any) -> 
     return write_job(folder, job | {"suppression": {"limit": 0.5}, "memory": "256MB", "target": "releases"} | parts)
 
 
-def run(job: Path) -> Published:
+def run(job: Path) -> PublishedRelease:
     flow = METHODS[load_job(job).method.name].flow.load()
-    made: Published = getattr(flow, "fn", flow)(job, ())
+    made: PublishedRelease = getattr(flow, "fn", flow)(job, ())
     return made
 
 
-def all_agree(job: Path, made: Published, frame: pl.DataFrame) -> None:
+def all_agree(job: Path, made: PublishedRelease, frame: pl.DataFrame) -> None:
     verify_release(load_job(job), made.folder)
     found = measure(load_job(job), made.folder, 20, 0, None)
     wide = sum(one.generalised for one in found.columns.values()) / 3 * len(frame)
@@ -88,7 +88,7 @@ def test_other_forms_hold_the_same_labels(tmp_path: Path, form: str) -> None:
     assert (made.manifest.ncp, made.manifest.loss) == (plain.manifest.ncp, plain.manifest.loss)
 
 
-def measured_gcp(job: Path, made: Published) -> float:
+def measured_gcp(job: Path, made: PublishedRelease) -> float:
     found = measure(load_job(job), made.folder, 20, 0, None)
     return sum(one.generalised for one in found.columns.values()) / 3
 

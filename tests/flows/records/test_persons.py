@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from schemas.errors.base import PrivacyError, VerificationError
 from schemas.job.job import load_job
 from tasks.composition.release_history import people_of_release
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import CommandLine
@@ -33,7 +33,7 @@ METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 K = 4
 UNPUBLISHED = ["person", "zip", "note", "score", "visits"]
 QUICK = settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-Anonymise = Callable[..., Published]
+Anonymise = Callable[..., PublishedRelease]
 
 
 def visits(records: int = 400, seed: int = 1) -> pa.Table:
@@ -65,7 +65,7 @@ def job_for(folder: Path, method: str, table: pa.Table = TABLE, **parts: Any) ->
 PUBLISHED = [qid for qid in QIDS if qid != "zip"]
 
 
-def classes_of(made: Published, table: pa.Table = TABLE) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+def classes_of(made: PublishedRelease, table: pa.Table = TABLE) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     """The source's rows of each published class, found by their numbers."""
     rows = {row["row"]: row for row in table.to_pylist()}
     found = defaultdict(list)

@@ -20,7 +20,7 @@ from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.errors.methods import FragmentsError
 from schemas.job.method import METHODS as FLOWS
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.laws import THOROUGHLY
@@ -31,7 +31,7 @@ TABLE = people(400)
 BEFORE = risk_of(ClassSizes.of(Counter(Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True)).values())))
 """The risk of the source, counted record by record."""
 QUICK = settings(max_examples=4 if THOROUGHLY else 2, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-Anonymise = Callable[..., Published]
+Anonymise = Callable[..., PublishedRelease]
 
 
 def job_for(folder: Path, method: str, **parts: Any) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from core.recount.classes import manifest_faults
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import QIDS, people, people_job, released
@@ -26,7 +26,7 @@ def test_classes_of_one_value_are_counted(anonymise: Anonymise, tmp_path: Path, 
     base = people_job(tmp_path, people(300, seed=2), privacy={"k": 2}, method={"name": method}, suppression={"limit": limit})
     text = base.read_text().replace("  - disease\n", "  - disease\n  - visits\n").replace("  - score\n  - visits\n", "  - score\n")
     base.write_text(text)
-    made: Published = anonymise(base)
+    made: PublishedRelease = anonymise(base)
     assert set(made.manifest.one_value) == set(columns["sensitive"])
     frame = released(made.folder)
     for column, found in made.manifest.one_value.items():
@@ -43,7 +43,7 @@ def test_classes_of_one_value_are_counted(anonymise: Anonymise, tmp_path: Path, 
 @pytest.mark.ci
 def test_a_manifest_that_tells_fewer_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     job_path = people_job(tmp_path, people(300, seed=2), privacy={"k": 2}, method={"name": "mondrian"})
-    made: Published = anonymise(job_path)
+    made: PublishedRelease = anonymise(job_path)
     job = load_job(job_path)
     counted, manifest = verify_release(job, made.folder)
     assert manifest is not None

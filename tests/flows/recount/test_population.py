@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from core.recount.classes import manifest_faults
-from schemas.errors.population import PopulationError
+from schemas.errors.refusals import PopulationError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
 from tasks.recount.recount import verify_release

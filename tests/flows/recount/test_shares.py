@@ -12,7 +12,7 @@ import pytest
 from core.recount.shares import control_faults
 from schemas.errors.base import VerificationError
 from tasks.publication import recount_calls, recounts
-from tasks.publication.recount_rows import RecountTasks
+from tasks.publication.recounts import RecountTasks
 from tests.conftest import Anonymise
 from tests.flows.lattice import test_persons
 from tests.flows.privacy.test_sensitive import MODELS, job, table

@@ -14,7 +14,7 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.base import StorageError, VerificationError
-from schemas.errors.policy import PolicyError
+from schemas.errors.refusals import PolicyError
 from schemas.errors.tables import HistoryError, RelationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables

@@ -16,12 +16,12 @@ from core.privacy.risk import PRESETS
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
+from schemas.release.figures import RepeatedColumn
 from schemas.release.manifest import Manifest
-from schemas.release.repeats import RepeatedColumn
 from schemas.release.report import Report
 from schemas.release.unreported import Unreported
 from tasks.composition.release_history import people_of_release
-from tasks.engine.run_summary import summary
+from tasks.engine.prefect_pages import summary
 from tasks.recount.recount import verify_release
 from tasks.report.rebuilt_report import rebuild_report
 from tasks.store.store import Store

@@ -17,11 +17,11 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ThreadsError
 from schemas.job.method import METHODS
 from tasks.engine.guard import guarded
-from tasks.publication.verify_and_publish import Published
+from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.store.database import THREADS_PER_CORE, database
 from tests.jobs import people, people_job, released, two_column_job
 
-Anonymise = Callable[..., Published]
+Anonymise = Callable[..., PublishedRelease]
 LETTERS = ["a", "b"] * 10
 EPOCH_UNITS = {"s": 1, "ms": 10**3, "us": 10**6}
 FIRST, LAST = -62_135_596_800, 253_402_300_799
@@ -32,7 +32,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_799
 def run() -> Anonymise:
     """Runs a job by the flow of the method ``named``, in this process."""
 
-    def anonymise(job: Path, named: str = "skald") -> Published:
+    def anonymise(job: Path, named: str = "skald") -> PublishedRelease:
         flow: Any = METHODS[named].flow.load()
         return getattr(flow, "fn", flow)(job, ())
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from flows.studio.app import application
-from flows.studio.security import Keys
+from flows.studio.security import SessionKeys
 from flows.studio.state import Studio
 
 CANARIES = ("Canaryville", "987654321", "1901-02-03", "canary-note", "Kanarienstadt", "77.125")
@@ -77,8 +77,8 @@ def job(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def keys() -> Keys:
-    return Keys(PORT)
+def keys() -> SessionKeys:
+    return SessionKeys(PORT)
 
 
 @pytest.fixture
@@ -89,13 +89,13 @@ def studio(job: Path) -> Iterator[Studio]:
 
 
 @pytest.fixture
-def stranger(studio: Studio, keys: Keys) -> TestClient:
+def stranger(studio: Studio, keys: SessionKeys) -> TestClient:
     """Returns a client that has not been let in."""
     return TestClient(application(studio, keys), base_url=keys.origin, follow_redirects=False)
 
 
 @pytest.fixture
-def client(stranger: TestClient, keys: Keys) -> TestClient:
+def client(stranger: TestClient, keys: SessionKeys) -> TestClient:
     """Returns a client with the cookie."""
     stranger.get(f"/state?token={keys.token}")
     return stranger
@@ -105,7 +105,7 @@ Post = Callable[..., str]
 
 
 @pytest.fixture
-def post(client: TestClient, studio: Studio, keys: Keys) -> Post:
+def post(client: TestClient, studio: Studio, keys: SessionKeys) -> Post:
     """Returns what sends a form as the page would and gives the page that follows."""
 
     def send(action: str, **form: object) -> str:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from flows.studio.actions import ACTIONS
 from flows.studio.pages import PARTS, SHOWN, columns_page, hierarchies_page
-from flows.studio.security import Keys
+from flows.studio.security import SessionKeys
 from flows.studio.state import Studio
 from tasks.studio.listed_groups import digest_of_rows, rows_of_any
 from tests.flows.studio.conftest import CANARIES, Post
@@ -78,7 +78,7 @@ def forms_of(action: str, town: str, job: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_no_form_brings_out_a_value_of_one_person(action: str, client: TestClient, studio: Studio, keys: Keys, job: Path) -> None:
+def test_no_form_brings_out_a_value_of_one_person(action: str, client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
     opened = studio.job(studio.opened())
     town = digest_of_rows(rows_of_any(opened, "town", opened.columns.quasi_identifiers[0].hierarchy))
     before = job.read_text()
@@ -97,7 +97,7 @@ def test_a_value_that_was_shown_would_be_found(studio: Studio, monkeypatch: pyte
     assert all(canary in hierarchies_page(studio, {"column": name}) for name, canary in (("town", "Canaryville"), ("born", "1901-02-03")))
 
 
-def test_the_text_of_the_job_hides_values_and_gets_them_back(client: TestClient, studio: Studio, keys: Keys, job: Path) -> None:
+def test_the_text_of_the_job_hides_values_and_gets_them_back(client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
     before = job.read_text()
     shown = studio.shown_text(studio.opened())
     assert "‹hidden 1›: [‹hidden 2›]" in free_of_canaries(shown) and "[Alder, Birch]" in shown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from flows.studio.security import Keys
+from flows.studio.security import SessionKeys
 from flows.studio.state import Studio
 from tasks.studio.listed_groups import digest_of_rows, rows_of_any
 from tests.conftest import CommandLine
@@ -107,7 +107,7 @@ def test_a_file_of_groups_is_taken_with_its_delimiter(post: Post, job: Path) -> 
     assert job.read_text() == before
 
 
-def test_a_source_or_a_job_is_asked_for_where_none_was_named(studio: Studio, client: TestClient, keys: Keys, job: Path) -> None:
+def test_a_source_or_a_job_is_asked_for_where_none_was_named(studio: Studio, client: TestClient, keys: SessionKeys, job: Path) -> None:
     studio.path = None
     assert "What do you want to anonymise?" in client.get("/").text
     client.post("/do/open", data={"path": "nothing.yaml"}, headers={"origin": keys.origin})

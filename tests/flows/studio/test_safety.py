@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from flows.studio.actions import ACTIONS
 from flows.studio.pages import PARTS, SHOWN
-from flows.studio.security import Keys, report_policy
+from flows.studio.security import SessionKeys, report_policy
 from flows.studio.state import Studio
 from schemas.errors.base import StorageError
 
@@ -18,7 +18,7 @@ FORMS = [f"/do/{name}" for name in ACTIONS]
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_nobody_is_let_in_without_the_token(place: str, stranger: TestClient, keys: Keys) -> None:
+def test_nobody_is_let_in_without_the_token(place: str, stranger: TestClient, keys: SessionKeys) -> None:
     assert stranger.get(place).status_code == 403
     assert stranger.get(f"{place}?token={keys.token[:-1]}x").status_code == 403
     assert stranger.get(f"{place}?token={keys.token}&token={keys.token}").status_code == 403
@@ -26,7 +26,7 @@ def test_nobody_is_let_in_without_the_token(place: str, stranger: TestClient, ke
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, client: TestClient, studio: Studio, keys: Keys) -> None:
+def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, client: TestClient, studio: Studio, keys: SessionKeys) -> None:
     before = studio.opened().text
     refused = [
         {},
@@ -47,21 +47,21 @@ def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, clien
     assert studio.opened().text == before and studio.works.current is None
 
 
-def test_a_name_that_was_bound_to_this_machine_is_not_ours(client: TestClient, keys: Keys) -> None:
+def test_a_name_that_was_bound_to_this_machine_is_not_ours(client: TestClient, keys: SessionKeys) -> None:
     for host in ("example.org", f"example.org:{keys.port}", "127.0.0.1", f"localhost:{keys.port}", f"127.0.0.1:{keys.port + 1}", ""):
         assert client.get("/state", headers={"host": host}).status_code == 403
         assert client.get(f"/?token={keys.token}", headers={"host": host}).status_code == 403
     assert client.get("/state").status_code == 200
 
 
-def test_another_page_cannot_read_with_the_cookie(client: TestClient, keys: Keys) -> None:
+def test_another_page_cannot_read_with_the_cookie(client: TestClient, keys: SessionKeys) -> None:
     for headers in ({"origin": "http://example.org"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}):
         assert client.get("/state", headers=headers).status_code == 403
     # Whoever follows the address from a mail or the terminal has the token, and is let in.
     assert client.get(f"/?token={keys.token}", headers={"sec-fetch-site": "cross-site"}).status_code == 200
 
 
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_has(stranger: TestClient, keys: Keys) -> None:
+def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_has(stranger: TestClient, keys: SessionKeys) -> None:
     answer = stranger.get(f"/state?token={keys.token}")
     said = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(said.split("; "))
@@ -70,8 +70,8 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_has(strange
     assert "set-cookie" not in stranger.get("/state").headers
 
 
-def test_two_studios_have_other_secrets_and_cookies(keys: Keys) -> None:
-    other = Keys(keys.port + 1)
+def test_two_studios_have_other_secrets_and_cookies(keys: SessionKeys) -> None:
+    other = SessionKeys(keys.port + 1)
     assert len({keys.token, keys.cookie, other.token, other.cookie}) == 4
     assert keys.cookie_name != other.cookie_name
     assert keys.token not in repr(keys) and keys.cookie not in repr(keys)
@@ -92,7 +92,7 @@ def test_every_answer_forbids_what_is_not_ours_and_is_kept_nowhere(place: str, c
 
 
 @pytest.mark.parametrize("place", ["/", "/columns", "/hierarchies", "/choices", "/run", "/compare", "/job"])
-def test_no_page_holds_a_script_or_a_style_of_its_own(place: str, client: TestClient, keys: Keys) -> None:
+def test_no_page_holds_a_script_or_a_style_of_its_own(place: str, client: TestClient, keys: SessionKeys) -> None:
     page = client.get(place).text
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|<script(?! src=\"/static/)|https?://", page)
     # Nothing that leads in is on a page.
@@ -106,7 +106,7 @@ def test_a_report_has_no_script_and_the_styles_that_it_came_with() -> None:
     assert "style-src 'none'" in report_policy("<p>")
 
 
-def test_only_what_pages_need_is_answered(client: TestClient, keys: Keys) -> None:
+def test_only_what_pages_need_is_answered(client: TestClient, keys: SessionKeys) -> None:
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert client.request(method, "/state").status_code == 405
     assert client.post("/do/text", content=b"x" * 2_000_001, headers={"origin": keys.origin}).status_code == 413
@@ -115,7 +115,7 @@ def test_only_what_pages_need_is_answered(client: TestClient, keys: Keys) -> Non
     assert client.get("/report/%2e%2e%2fjob.yaml").status_code == client.get("/report/job.yaml").status_code == 404
 
 
-def test_a_change_of_a_file_that_changed_elsewhere_is_refused(studio: Studio, client: TestClient, keys: Keys) -> None:
+def test_a_change_of_a_file_that_changed_elsewhere_is_refused(studio: Studio, client: TestClient, keys: SessionKeys) -> None:
     old = studio.opened().stamp
     text = studio.opened().text.replace("k: 6", "k: 7")
     assert studio.path is not None

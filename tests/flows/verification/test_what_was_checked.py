@@ -16,9 +16,8 @@ from core.recount.classes import Recount
 from flows.terminal.runs import verification_summary
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
+from schemas.release.figures import PassedColumn, Together
 from schemas.release.manifest import Manifest, Persons
-from schemas.release.passthrough import PassedColumn
-from schemas.release.together import Together
 from tasks.engine.versions import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest

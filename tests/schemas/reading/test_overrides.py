@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.job.job import load_job
-from schemas.reading.overrides import apply_overrides
+from schemas.reading.job_files import apply_overrides
 from tests.schemas.job.test_job import CONTRACT, SHORT, hierarchy_of, write
 from tests.schemas.reading.test_faults import faults_of
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from core.attacks import inference, joined_histories, linkage, membership, singling_out
+from core.attacks import inference, joined_histories, linkage, singling_out
 from schemas.attacks.settings import AttackSettings
 from schemas.relational.tables_job import load_tables_job
 from tasks.attacks.joined_tables import attack_tables
@@ -170,10 +170,10 @@ FAULTS: dict[str, tuple[Callable[[], Made], tuple[str, str | None, str]]] = {
     "a record repeated": (record_repeated, LABELS),
     "a class of one person": (class_of_one_person, LABELS),
     "ends of one person": (ends_of_one_person, ("singling_out", "age", singling_out.BY_END)),
-    "a digest": (digest_of("sha256"), ("membership", "person", membership.BY_DIGEST)),
-    "an old digest": (digest_of("md5"), ("membership", "person", membership.BY_DIGEST)),
-    "a digest cut short": (digest_of("sha1", 16), ("membership", "person", membership.BY_DIGEST)),
-    "a digest of a file": (digest_of_a_file, ("membership", None, membership.BY_FILES)),
+    "a digest": (digest_of("sha256"), ("membership", "person", linkage.BY_DIGEST)),
+    "an old digest": (digest_of("md5"), ("membership", "person", linkage.BY_DIGEST)),
+    "a digest cut short": (digest_of("sha1", 16), ("membership", "person", linkage.BY_DIGEST)),
+    "a digest of a file": (digest_of_a_file, ("membership", None, linkage.BY_FILES)),
     "the order of the source": (order_of_the_source(backwards=False), ("linkage", None, linkage.ORDER)),
     "its order backwards": (order_of_the_source(backwards=True), ("linkage", None, linkage.ORDER)),
     "row numbers": (column_nobody_asked_for("index"), ("singling_out", "index", singling_out.BY_VALUE)),

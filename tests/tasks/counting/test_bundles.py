@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from schemas.release.repeats import RepeatedColumn
+from schemas.release.figures import RepeatedColumn
 from tasks.composition.known import KnownRecords
 from tasks.counting import bundles
 from tasks.counting.chunk_histograms import count_histograms
@@ -20,7 +20,7 @@ from tasks.counting.repeats import find_repeats
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.store import Artifact
 from tests.jobs import job_of, people, people_job

@@ -18,7 +18,7 @@ from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root, read_outcome, search_lattice
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.store import Artifact
 from tests.flows.lattice.test_roots import job, room_for

@@ -11,7 +11,7 @@ import pytest
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from tasks.counting.repeats import REPEATS, RepeatReading, repeated_columns
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.jobs import people, people_job
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from schemas.release.report import Report
-from tasks.engine.run_summary import published_lines
+from tasks.engine.prefect_pages import published_lines
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 

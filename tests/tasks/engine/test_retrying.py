@@ -11,12 +11,10 @@ import duckdb
 import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
-from tasks.engine.guard import guarded
+from tasks.engine.guard import guarded, is_transient
 from tasks.engine.remote import codec
-from tasks.engine.remote.call_encryption import CallKey
 from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.calls import fulfil, laid_out
-from tasks.engine.retrying import is_transient
+from tasks.engine.remote.calls import CallKey, fulfil, laid_out
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 

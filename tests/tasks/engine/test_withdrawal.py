@@ -15,10 +15,9 @@ from core.privacy.promise import Promise
 from schemas.errors.base import SourceError
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import load_job
-from tasks.engine.calls import Call
+from tasks.engine.calls import Call, still_wanted, withdrawn_by
 from tasks.engine.steps import map_step
-from tasks.engine.withdrawal import still_wanted, withdrawn_by
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.store.keys import StepCode
 from tests.core.lattice.test_branch_and_bound import widths_over
 from tests.jobs import people_job

@@ -10,7 +10,7 @@ import pytest
 from schemas.job.job import load_job
 from tasks.passthrough import untreated
 from tasks.passthrough.untreated import look_through
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.jobs import job_of, people, people_job
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.folders import EscapeError
-from tasks.release.names import check_names
+from tasks.release.manifest import check_names
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people, people_job
 

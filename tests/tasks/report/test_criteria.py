@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.increments import Overlap
 from schemas.release.manifest import Linked, Manifest, OneValue
-from schemas.release.passthrough import PassedColumn
-from schemas.release.repeats import RepeatedColumn
 from schemas.release.report import Criterion
 from schemas.release.terms import Terms
 from tasks.report.criteria import criteria_of

@@ -11,7 +11,6 @@ import pytest
 from jinja2 import Environment
 
 from core.compiling import compiled
-from tasks.report import kept_templates as kept
 from tasks.report import page as pages
 
 Made = Callable[[], str]
@@ -22,7 +21,7 @@ CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Made]:
     """Makes a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
-    monkeypatch.setattr(kept, "kept_home", lambda: tmp_path / "home")
+    monkeypatch.setattr(pages, "kept_home", lambda: tmp_path / "home")
 
     def anew() -> str:
         pages._environment.cache_clear()
@@ -77,7 +76,7 @@ def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_p
     shutil.rmtree(tmp_path / "home")
     (tmp_path / "home").write_text("a file where the folder would be")
     assert made() == first
-    monkeypatch.setattr(kept, "kept_home", lambda: None)
+    monkeypatch.setattr(pages, "kept_home", lambda: None)
     assert made() == first
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.privacy.risk import PRESETS
-from schemas.release.repeats import RepeatedColumn
+from schemas.release.figures import RepeatedColumn
+from tasks.report.terms import losses
 from tasks.report.units import UnitWording
-from tasks.report.wording import losses
 
 RECORDS, PERSONS = UnitWording(), UnitWording("person")
 REPEATING = UnitWording(

@@ -19,8 +19,7 @@ from schemas.job.job import Job
 from tasks.report.page import percent
 from tasks.report.report import bands
 from tasks.report.sentences import TRIED_NEXT, limits, promises, proofs, round_to
-from tasks.report.terms import terms_of
-from tasks.report.wording import level_words
+from tasks.report.terms import level_words, terms_of
 from tests.jobs import job_of
 
 STAR = "withheld: one group * for all"

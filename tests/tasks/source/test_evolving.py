@@ -13,7 +13,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.opening import open_run
+from tasks.source.extracts import open_run
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
 from tests.jobs import write_job

@@ -11,8 +11,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.locations import find_files
-from tasks.source.same_files import each_once
+from tasks.source.locations import each_once, find_files
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 

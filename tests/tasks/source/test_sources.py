@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.chunks import Source
+from tasks.source.chunks import ChunkedSource
+from tasks.source.extracts import open_run
 from tasks.source.locations import find_files
-from tasks.source.opening import open_run
 from tasks.source.reading import read_chunk
 from tasks.source.sources import check_unchanged, read_source
 from tests.jobs import people, people_job
@@ -25,7 +25,7 @@ from tests.laws import tried
 TABLE, MANY = people(60), people(20_000)
 
 
-def source_of(job_path: Path, *overrides: str) -> Source:
+def source_of(job_path: Path, *overrides: str) -> ChunkedSource:
     with open_run(load_job(job_path, overrides)) as run:
         return read_source(run)
 

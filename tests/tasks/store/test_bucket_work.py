@@ -21,7 +21,7 @@ from tasks.store.bucket_store import BucketStore
 from tasks.store.bucket_work import BucketWork, clear_bucket, held_in_bucket, looked_at
 from tasks.store.keys import Key
 from tasks.store.lease import Clock, Lease, take
-from tasks.store.sealed import seal
+from tasks.store.secret import seal
 from tasks.store.work_folder import MARK
 from tests.jobs import people, people_job
 from tests.servers import Faulty, objects, s3_bucket

@@ -17,9 +17,9 @@ from core.columns.domains import Counted, domain_blocks, read_domains
 from core.histograms.domain_counts import DomainCounter, add_up
 from schemas.errors.base import StorageError
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
-from tasks.store.domain_tables import load_counted, load_domains, write_domains
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import load_counted, load_domains, write_domains
 
 NAMES, TYPES = ["word", "number", "share"], [pa.string(), pa.int64(), pa.float64()]
 VALUES = ["value_0", "value_1", "value_2"]

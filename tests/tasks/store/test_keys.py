@@ -129,7 +129,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("schemas.errors.")
         for alias in node.names
     }
-    assert {name for name in taken if not name.endswith("Error")} <= {"counted", "listed", "nearest"}
+    assert {name for name in taken if not name.endswith("Error")} <= {"counted", "listed", "nearest", "shown_path"}
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -
         ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.cells"}),
         ("core/columns/domains.py", {"tasks.counting.domains", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
         ("schemas/errors/base.py", set(), {code.module for code in CODES}),
-        ("tasks/report/wording.py", set(), {code.module for code in CODES}),
+        ("tasks/report/terms.py", set(), {code.module for code in CODES}),
     ],
 )  # fmt: skip
 def test_an_edit_changes_the_keys_of_the_steps_that_reach_it_and_of_no_other(

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.fragments import Tree
+from core.mondrian.fragments import CutTree
 from schemas.errors.base import InternalError, JobError, SkaldError, SourceError
 from schemas.errors.runners import RunnerError, WithdrawnError
 from schemas.job.job import load_job
 from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
 from tasks.engine.remote import calls, codec
-from tasks.engine.remote.call_encryption import CallKey
 from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.calls import Failure, Order, fulfil, laid_out, made_with, release_versions, result_of
+from tasks.engine.remote.calls import CallKey, Failure, Order, fulfil, laid_out, made_with, release_versions, result_of
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.locations import Located
@@ -76,7 +75,7 @@ def test_what_steps_get_comes_back_as_it_was(tmp_path: Path) -> None:
     schema = pa.schema([("a", pa.dictionary(pa.int32(), pa.string())), ("b", pa.decimal128(4, 1))], metadata={"x": "y"})
     file = SourceFile(name="n", path=tmp_path, digest="d", stat=(1, 2), groups=(3,), partition=(), drift=schema)
     chunk = Chunk(pieces=(Piece(file=file, first=0, rows=3),))
-    tree = Tree(qids=(0, 1), ranks=(2, 3), lefts=(4, 5))
+    tree = CutTree(qids=(0, 1), ranks=(2, 3), lefts=(4, 5))
     place = Located("n", tmp_path, "d", (1, 2))
     arguments = (chunk, tree, place, schema, pa.decimal128(4, 1), range(1, 9, 2), Decimal("1.50"), tmp_path, [(1, None)])
     assert back(*arguments) == arguments

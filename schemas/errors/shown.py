@@ -7,12 +7,12 @@ import re
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
-def told_path(path: str) -> str:
+def shown_path(path: str) -> str:
     """Returns a path as messages may tell it: the folders of Hive partitions, and a file that is called like one, are values of cells."""
     return "/".join(f"{name}=…" if name and mark else part for part in path.split("/") for name, mark, _ in [part.partition("=")])
 
 
-def told(sentence: str) -> str:
+def printable_message(sentence: str) -> str:
     """Returns a message as it may be told: nothing that a terminal would do, and no folder that a constructor let through."""
     return printable(_PARTITION.sub(r"\1=…", sentence))
 

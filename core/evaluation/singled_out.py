@@ -17,7 +17,7 @@ Numbers = NDArray[np.integer[Any]]
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-class Standing(NamedTuple):
+class SampleStanding(NamedTuple):
     """How many people stand out.
 
     Attributes:
@@ -38,9 +38,9 @@ class ColumnStanding(NamedTuple):
         without: By the other known columns.
     """
 
-    own: Standing
-    together: Standing
-    without: Standing
+    own: SampleStanding
+    together: SampleStanding
+    without: SampleStanding
 
 
 class LevelStanding(NamedTuple):
@@ -55,8 +55,8 @@ class LevelStanding(NamedTuple):
 
     level: int
     groups: int
-    own: Standing
-    together: Standing
+    own: SampleStanding
+    together: SampleStanding
 
 
 def code_digests(codes: Numbers, column: int) -> Digests:
@@ -84,7 +84,7 @@ def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
     return total
 
 
-def standing_of(digests: Digests, k: int) -> Standing:
+def standing_of(digests: Digests, k: int) -> SampleStanding:
     """Count who stands out by a combination of columns.
 
     Args:
@@ -92,11 +92,11 @@ def standing_of(digests: Digests, k: int) -> Standing:
         k: People that must share it.
     """
     if not len(digests):
-        return Standing(0, 0)
+        return SampleStanding(0, 0)
     ordered = np.sort(digests)
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     sizes = np.diff(ends, prepend=-1)
-    return Standing(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
+    return SampleStanding(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
 
 
 def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnStanding]:
@@ -114,9 +114,9 @@ def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: in
     for name, digests in columns.items():
         own = standing_of(digests, k)
         if name in known:
-            found[name] = ColumnStanding(own, whole, standing_of(total - digests, k) if len(known) > 1 else Standing(0, 0))
+            found[name] = ColumnStanding(own, whole, standing_of(total - digests, k) if len(known) > 1 else SampleStanding(0, 0))
         else:
-            found[name] = ColumnStanding(own, standing_of(total + digests, k), whole if known else Standing(0, 0))
+            found[name] = ColumnStanding(own, standing_of(total + digests, k), whole if known else SampleStanding(0, 0))
     return found
 
 

@@ -17,7 +17,7 @@ from core.recoding.labels import held_penalties
 from core.recoding.recoding import SUPPRESSED
 
 
-def held_gcp(
+def gcp_of_class_values(
     cells: Histogram, chosen: Histogram, failing: NDArray[np.bool_], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
     """Returns the mean over records and QIDs of the penalty of their class's own values, 1 for suppressed records.

@@ -1,0 +1,100 @@
+"""Where forks and memories may stand: each count may fall and never rise. Lower the ceiling with it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+
+from tests.places import ROOT
+
+FLOORS = ("schemas", "core", "tasks", "flows")
+WORKERS = {"workers_elsewhere", "takes_wholes"}
+BUCKETS = {"target_address", "work_address"}
+EMPTY = {"dict", "defaultdict", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
+PRIVATE_BY_PATH = re.compile(r"(?:setattr|patch)\(\s*[\"'](?:schemas|core|tasks|flows)(?:\.\w+)*\.(?:_\w+|[A-Z][A-Z_0-9]+)[\"']")
+"""A test that sets a constant, or what begins with an underscore, by its dotted path."""
+Found = Callable[[ast.Module], bool]
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    paths = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def asks_for_the_person(tree: ast.Module) -> bool:
+    """Tells whether a file reads ``columns.person``, which decides whose records are counted."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "person")
+    return any("columns" in ast.unparse(node.value) for node in nodes)
+
+
+def asks_for_workers(tree: ast.Module) -> bool:
+    """Tells whether a file asks if calls go to other machines."""
+    return any(getattr(node, "attr", getattr(node, "id", None)) in WORKERS for node in ast.walk(tree))
+
+
+def asks_for_a_bucket(tree: ast.Module) -> bool:
+    """Tells whether a file asks for the address of a target or work folder in a bucket."""
+    return any(isinstance(node, ast.Attribute) and node.attr in BUCKETS for node in ast.walk(tree))
+
+
+def remembers(tree: ast.Module) -> bool:
+    """Tells whether a module begins with an empty dictionary, which calls fill."""
+
+    def is_empty(value: ast.expr | None) -> bool:
+        if isinstance(value, ast.Dict):
+            return not value.keys
+        return isinstance(value, ast.Call) and ast.unparse(value.func).split("[")[0] in EMPTY and not value.args
+
+    return any(isinstance(node, ast.Assign | ast.AnnAssign) and is_empty(node.value) for node in tree.body)
+
+
+def comparisons_with_k(tree: ast.Module) -> int:
+    """Counts comparisons of something with ``k`` by size."""
+
+    def is_k(node: ast.expr) -> bool:
+        return (isinstance(node, ast.Attribute) and node.attr == "k") or (isinstance(node, ast.Name) and node.id == "k")
+
+    def sizes(node: ast.Compare) -> Iterator[bool]:
+        sides = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            yield isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) and (is_k(left) or is_k(right))
+
+    return sum(any(sizes(node)) for node in ast.walk(tree) if isinstance(node, ast.Compare))
+
+
+@pytest.mark.parametrize(
+    ("found", "most"),
+    [(asks_for_the_person, 56), (asks_for_workers, 14), (asks_for_a_bucket, 19), (remembers, 6)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_fork_stands_in_no_more_files(found: Found, most: int) -> None:
+    files = [name for name, tree in trees().items() if found(tree)]
+    assert len(files) <= most, files
+
+
+def test_comparisons_with_k_grow_no_more() -> None:
+    counts = {name: count for name, tree in trees().items() if (count := comparisons_with_k(tree))}
+    assert sum(counts.values()) <= 75, counts
+
+
+def test_tests_set_no_more_constants_by_their_paths() -> None:
+    counts = {
+        str(path.relative_to(ROOT)): count
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if (count := len(PRIVATE_BY_PATH.findall(path.read_text("utf-8"))))
+    }
+    assert sum(counts.values()) <= 94, counts
+
+
+def test_what_is_counted_is_found() -> None:
+    assert asks_for_the_person(ast.parse("if job.columns.person is not None: pass"))
+    assert asks_for_workers(ast.parse("workers_elsewhere()")) and not asks_for_workers(ast.parse("workers()"))
+    assert asks_for_a_bucket(ast.parse("job.target_address"))
+    assert remembers(ast.parse("_loaded: dict[str, int] = {}")) and not remembers(ast.parse("NAMES = {'a': 1}"))
+    assert comparisons_with_k(ast.parse("a >= k; 0 < b < job.privacy.k; k == 2; c > 3")) == 2
+    assert PRIVATE_BY_PATH.search('patch.setattr("core.columns.coding.WORD", 3)')
