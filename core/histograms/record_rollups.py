@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -135,11 +135,21 @@ class RecordRollUps(RollUps[Form]):
         # What was summed in a hash table is in the order in which it was met.
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
-    def numbered(self, node: Node, *, from_root: bool) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Returns cells, the root's or the fewest at hand that are finer than a node, the class of each there, and each class's records."""
-        base = self._kept[0] if from_root else self._base(node)
-        self.made += base.node != node
-        cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
+    def counted(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
+        """Returns what ``counts`` does, and what unpacks the cells of the node that are chosen by a mask of shape (cells,)."""
+        made = self._at(node, keep=keep)
+
+        def chosen(which: NDArray[np.bool_]) -> Cells:
+            rows = np.flatnonzero(made.counts)[which]
+            words = (rows,) if isinstance(made, Grid) else tuple(word[rows] for word in made.words)
+            return Cells(node, made.packing.unpack(words), made.counts[rows])
+
+        return occupied_counts(made.counts), chosen
+
+    def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the root's cells, the class of each at a node, and the records of each class."""
+        cells = self._root_cells
+        self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)
         counts = np.zeros(size, np.int64)
         add_numbers(numbers, cells.counts.astype(np.int64), counts)
