@@ -27,6 +27,15 @@ def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32],
 
 
 @kernel
+def add_triples(
+    codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32], counts: Counts, dense: Counts
+) -> None:
+    """Does what ``add_pairs`` does for cells given by three codes; arguments as there."""
+    for row in range(codes.shape[0]):
+        dense[first[codes[row, 0]] + second[codes[row, 1]] + third[codes[row, 2]]] += counts[row]
+
+
+@kernel
 def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
     """Adds entries up along the middle axis.
 

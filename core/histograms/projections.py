@@ -46,14 +46,22 @@ class Bundles:
         """How many numbers a cell becomes."""
         return sum(map(len, self._bundles))
 
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
+        """The type of codes: uint16, or uint32 where a bundle has more of them."""
+        return np.dtype(np.uint16 if all(size <= 1 << 16 for sizes in self._sizes for size in sizes) else np.uint32)
+
+    @property
+    def _sizes(self) -> list[list[int]]:
+        return [[prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles] for bundles in self._bundles]
+
     def codes(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
-        """Takes cells apart, shape (cells, bundles), uint32."""
-        codes = np.empty((len(words[0]), self.number), np.uint32)
+        """Takes cells apart, shape (cells, bundles)."""
+        codes = np.empty((len(words[0]), self.number), self.dtype)
         first = 0
-        for word, bundles in zip(words, self._bundles, strict=True):
-            sizes = [prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles]
+        for word, sizes in zip(words, self._sizes, strict=True):
             unpack_cells(word, np.array(sizes, np.int64), first, codes)
-            first += len(bundles)
+            first += len(sizes)
         return codes
 
     def telling(self, sizes: Sequence[int]) -> list[int]:

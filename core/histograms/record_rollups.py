@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from core.histograms.cells import Cells, added_up, fits_array, hash_table, narro
 from core.histograms.grids import CountGrid, folded
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import occupied_counts
-from core.histograms.projections import BUNDLE, Bundles, worth_of_groups
+from core.histograms.projections import Bundles, worth_of_groups
 from core.histograms.rollups import Decided, RollUps, worth_keeping
 
 FOLDED = 8
@@ -34,6 +34,8 @@ HASHED = 3
 """Cells that take as much memory as one while it is summed in a hash table."""
 PER_ENTRY = 16
 """Cells for each entry of the table that takes a bundle of QIDs apart: the table is made anew for each roll-up."""
+MOST_BUNDLE = 1 << 16
+"""Groups of a bundle at most: its table stays in the cache of a core, and its codes are half as wide."""
 LEAST_BUNDLE = 1 << 10
 """Entries of such a table that cost nothing beside the rest of a roll-up."""
 AT_HAND = 1 << 14
@@ -65,18 +67,18 @@ class Occupied:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, taken apart too."""
-        a_cell = self.counts.itemsize + sum(word.itemsize for word in self.words) + np.dtype(np.uint32).itemsize * self.bundles.number
+        a_cell = self.counts.itemsize + sum(word.itemsize for word in self.words) + self.bundles.dtype.itemsize * self.bundles.number
         return a_cell * len(self.counts)
 
     @cached_property
     def bundles(self) -> Bundles:
         """How cells are taken apart into fewer numbers than QIDs."""
-        return Bundles(self.packing, most=min(max(len(self.counts) // PER_ENTRY, LEAST_BUNDLE), BUNDLE))
+        return Bundles(self.packing, most=min(max(len(self.counts) // PER_ENTRY, LEAST_BUNDLE), MOST_BUNDLE))
 
     @cached_property
-    def bundled(self) -> NDArray[np.uint32]:
+    def bundled(self) -> NDArray[np.unsignedinteger[Any]]:
         """The cells taken apart, shape (bundles, cells)."""
-        codes = np.empty((self.bundles.number, len(self.counts)), np.uint32)
+        codes = np.empty((self.bundles.number, len(self.counts)), self.bundles.dtype)
 
         def take_apart(some: slice) -> None:
             # A few at a time, so that what is put the other way round is at hand.
@@ -96,7 +98,10 @@ class Occupied:
             hierarchies: One per QID.
         """
         places = self.bundles.telling(packing.sizes)
-        rows = self.bundled if len(places) == len(self.bundled) else self.bundled[places]
+        step = places[1] - places[0] if len(places) > 1 else 1
+        evenly = range(places[0], places[-1] + 1, step)
+        # Any two of three are evenly spaced, and nothing is copied.
+        rows = self.bundled[places[0] : places[-1] + 1 : step] if list(evenly) == places else self.bundled[places]
         return rows.T, *self.bundles.worth(worth_of_groups(self.node, node, packing, hierarchies), places)
 
 
@@ -135,11 +140,21 @@ class RecordRollUps(RollUps[Form]):
         # What was summed in a hash table is in the order in which it was met.
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
-    def numbered(self, node: Node, *, from_root: bool) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Returns cells, the root's or the fewest at hand that are finer than a node, the class of each there, and each class's records."""
-        base = self._kept[0] if from_root else self._base(node)
-        self.made += base.node != node
-        cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
+    def counted(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
+        """Returns what ``counts`` does, and what unpacks the cells of the node that are chosen by a mask of shape (cells,)."""
+        made = self._at(node, keep=keep)
+
+        def chosen(which: NDArray[np.bool_]) -> Cells:
+            rows = np.flatnonzero(made.counts)[which]
+            words = (rows,) if isinstance(made, CountGrid) else tuple(word[rows] for word in made.words)
+            return Cells(node, made.packing.unpack(words), made.counts[rows])
+
+        return occupied_counts(made.counts), chosen
+
+    def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the root's cells, the class of each at a node, and the records of each class."""
+        cells = self._root_cells
+        self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)
         counts = np.zeros(size, np.int64)
         add_numbers(numbers, cells.counts.astype(np.int64), counts)

@@ -118,7 +118,7 @@ class Evaluations:
         self._penalties_of_suppression = (
             SuppressionPenalties(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
         )
-        parts: Parts = "none" if self._penalties_of_suppression is None else "root" if finer else "any"
+        parts: Parts = "root" if finer and self._penalties_of_suppression else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
         self._likely = None if self.prices or not self._counting.squares else ExpectedSquares(self.root, qids, self.levels)

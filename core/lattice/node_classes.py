@@ -22,8 +22,8 @@ from core.units.person_rollups import PersonRollUps
 from core.units.persons import CellPersons
 from core.units.sensitive_axes import classes_of
 
-Parts = Literal["none", "any", "root"]
-"""Of which cells the parts of classes are asked for: none, whatever is at hand, or the root's (where there is nothing but records)."""
+Parts = Literal["any", "root"]
+"""Of which cells the parts of classes are asked for: whatever is at hand, or the root's (where there is nothing but records)."""
 
 
 class RolledClasses(NamedTuple):
@@ -31,8 +31,7 @@ class RolledClasses(NamedTuple):
 
     Attributes:
         table: Records, and units exact enough to tell which classes have fewer than k; exact where that is asked for.
-        parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these; none where nobody
-            asks.
+        parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these.
     """
 
     table: ClassTable
@@ -88,12 +87,11 @@ class _OfRecords(NodeClasses):
         if self._sensitive:
             table, codes = classes_of(self._roll_ups.cells(node, keep=keep), self._sensitive)
             return RolledClasses(table, partial(_among, Cells(node, codes, table.records)))
-        if self._parts != "none":
-            cells, owners, counts = self._roll_ups.numbered(node, from_root=self._parts == "root")
+        if self._parts == "root":
+            cells, owners, counts = self._roll_ups.numbered(node)
             return RolledClasses(ClassTable(counts, counts, {}), lambda which: _among(cells, which[owners]))
-        counts = self._roll_ups.counts(node, keep=keep)
-        none = Cells(node, np.empty((0, 0), np.uint16), np.empty(0, np.int64))
-        return RolledClasses(ClassTable(counts, counts, {}), lambda which: none)
+        counts, parts = self._roll_ups.counted(node, keep=keep)
+        return RolledClasses(ClassTable(counts, counts, {}), parts)
 
 
 class _OfPersons(NodeClasses):
@@ -138,7 +136,7 @@ def node_classes(
         sensitive: Domains of the sensitive columns, whose axes are the last ones.
         persons: Of the root's cells; None where no person is named.
         k: Fewest units of a class.
-        parts: Whether the parts of classes are asked for, and of which cells.
+        parts: Of which cells the parts of classes are asked for.
         of_units: Whether the objective asks how many units each class has, not only whether it has k.
     """
     if persons is None:

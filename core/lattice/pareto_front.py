@@ -57,6 +57,7 @@ def front_of(searches: Callable[[int], Search], records: int, qids: int) -> list
     for share in SHARES:
         most = floor(share * records)
         search = searches(most)
+        search.most_priced = floor(SHARES[-1] * records)
         if found := search.run():
             least[most] = float(search.values[found.node])
         seen |= {node: (float(value), search.losses[node].suppressed) for node, value in search.values.items() if value < inf}

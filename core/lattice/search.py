@@ -24,7 +24,7 @@ from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
-from core.lattice.node_classes import Parts, node_classes
+from core.lattice.node_classes import node_classes
 from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
 from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
@@ -90,8 +90,9 @@ class Search:
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
+        most_priced: Records that a node may suppress for its price to be told, if these are more than may be suppressed.
         losses: What was evaluated.
-        values: The objective's values of that; infinity where nothing is published.
+        values: The objective's values of that; infinity where nothing is published. Prices of nodes that suppress too much are left out.
         tags: ``known`` and what was found out.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
@@ -108,6 +109,7 @@ class Search:
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
+    most_priced: int = 0
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
 
@@ -122,10 +124,9 @@ class Search:
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._least: dict[Node, int] = {}
         self._penalties_of_suppression = SuppressionPenalties(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
-        parts: Parts = "any" if self._penalties_of_suppression else "none"
         given = self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.persons
         of_units = self._counting is not None and self._counting.of_units
-        self._classes = node_classes(*given, self.promise.k, parts, of_units=of_units)
+        self._classes = node_classes(*given, self.promise.k, "any", of_units=of_units)
         # How many units a class has costs more to know, of persons, than whether it has k.
         self._counts_units = of_units and not self._classes.adds_up
         # Where records may be suppressed, not every promise can be tagged by; what it implies can.
@@ -191,7 +192,7 @@ class Search:
         published = len(failing) - int(np.count_nonzero(failing))
         if whole:
             self.losses[node] = loss
-        if whole and self.prices:
+        if whole and self.prices and loss.suppressed <= max(self.most_suppressed, self.most_priced):
             self.values[node] = self.prices.cost(node) + self._suppression_penalty(node, parts(failing)) if published else inf
         if self._counting is None or self.prices:
             return

@@ -102,20 +102,23 @@ def contents_sql(combinations: str, classes: str, people: str, labels: int, kind
 def together_of_people_sql(contents: str, k: int) -> str:
     """Returns the statement that counts persons in the same way: who has several combinations is below k by the one that fewest share.
 
-    It is right because everybody counts once for a combination, however many records of it are theirs, and once in each figure.
+    It is right because everybody counts once for a combination, however many records of it are theirs, and once in each figure: a row of
+    the table is a person of a class and a content, and grouped without the class a person of a content.
 
     Args:
         contents: The table of who has what.
         k: What a class must reach.
     """
-    persons = f"count(DISTINCT person) FILTER (person <> {NOBODY}) AS persons, sum(records)::BIGINT AS records"
+    records = "sum(records)::BIGINT AS records"
+    persons = f"count(*) FILTER (person <> {NOBODY}) AS persons, {records}"
 
     def who(shared: str, keys: str) -> str:
         return f"(SELECT count(DISTINCT person) FROM {contents} SEMI JOIN (FROM {shared}) USING ({keys}) WHERE person <> {NOBODY})"
 
     return f"""
         WITH cells AS MATERIALIZED (SELECT combination, content, {persons} FROM {contents} GROUP BY combination, content),
-        whole AS MATERIALIZED (SELECT content, {persons} FROM {contents} GROUP BY content)
+        people AS (SELECT content, person, {records} FROM {contents} GROUP BY content, person),
+        whole AS MATERIALIZED (SELECT content, {persons} FROM people GROUP BY content)
         SELECT {who("whole WHERE persons = 1", "content")}, {who(f"whole WHERE persons < {k:d}", "content")},
             {who(f"cells WHERE persons < {k:d}", "combination, content")}, {_shape("whole", "cells")}
     """

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.kernels import add_numbers
+from core.columns.kernels import add_numbers, entries_at
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, worth_of
@@ -171,13 +171,16 @@ class PersonRollUps(RollUps[Cells]):
         return numbers.astype(np.int32), sums
 
     def _keep(self, base: Cells, node: Node) -> Cells:
+        packing = packing_of(node, self._hierarchies)
         class_of, sums = self._sums(base, node, len(node))
         there = np.flatnonzero(sums[:, RECORDS])
+        # In an array the number of a class says which groups it is of; what was numbered as it came must be looked up.
+        in_array = fits_array(packing, len(base.counts))
+        codes = packing.unpack((there,)).astype(base.codes.dtype, copy=False) if in_array else self._codes(base, node, class_of, len(sums))
         if len(there) < len(sums):
             numbers = np.full(len(sums), -1, np.int32)
             numbers[there] = np.arange(len(there))
-            class_of, sums = numbers[class_of], sums[there]
-        codes = self._codes(base, node, class_of, len(sums))
+            class_of, sums = entries_at(numbers, class_of), sums[there]
         made = Cells(node, codes, sums[:, RECORDS].astype(self._kept[0].counts.dtype))
         self._people[node] = self._rolled(self._people[base.node].persons, class_of, sums)
         self.made += 1
