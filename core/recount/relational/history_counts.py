@@ -148,20 +148,25 @@ def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
     """Returns the statement that makes the person of each row by each of its references, as a number of the unit's row.
 
+    A row is nobody's where one of its references is there and finds no row: such orphans are refused, or left out.
+
     Args:
         table: A table that refers to others.
         others: Those that it refers to, of which the unit's numbers are made already, or those of the tables above.
     """
-    joins, persons = [], []
+    joins, persons, lost = [], [], []
     for number, (name, columns) in enumerate(table.references.items()):
         same = " AND ".join(f"m.{mine} = o{number}.{theirs}" for mine, theirs in zip(columns, others[name].key, strict=True))
         joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
-    keys = [f"m.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])]
-    selected = ", ".join([*keys, f"coalesce({', '.join(persons)}) AS person", *(f"{one} AS p{place}" for place, one in enumerate(persons))])
-    outer = ", ".join(
-        [*(f"o.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])), "o.person", f"({_differ(len(persons))}) AS differs"]
+        lost.append(f"({whole_reference(columns, 'm')} AND o{number}.{others[name].key[0]} IS NULL)")
+    wanted = list(dict.fromkeys([*table.key, *table.sensitive]))
+    nearest = [f"WHEN {whole_reference(columns, 'm')} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)]
+    whose = f"CASE WHEN {' OR '.join(lost)} THEN NULL {' '.join(reversed(nearest))} END"
+    selected = ", ".join(
+        [*(f"m.{column}" for column in wanted), f"{whose} AS person", *(f"{one} AS p{place}" for place, one in enumerate(persons))]
     )
+    outer = ", ".join([*(f"o.{column}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs"])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
 

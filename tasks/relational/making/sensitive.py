@@ -41,6 +41,8 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
             left += f" ANTI JOIN withheld_{number} AS w{number} ON w{number}.row = m.{column}"
         published = connection.sql(f"SELECT DISTINCT m.{person} AS person FROM {left} WHERE m.status = {PUBLISHED}").to_arrow_table()
         has_rows[published["person"].to_numpy()] = True
+        # Classes are held against the source, whatever is withheld of it.
+        [(everybody,)] = connection.execute(f"SELECT count(DISTINCT {person}) FROM {rows} WHERE status <> {ORPHAN}").fetchall()
         for place, domain in enumerate(coding.sensitive):
             pairs = connection.sql(
                 f"SELECT DISTINCT m.{person} AS person, m.s{place} AS value FROM {left} WHERE m.status = {PUBLISHED} ORDER BY ALL"
@@ -51,4 +53,4 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
             whole = np.zeros(domain.size, np.int64)
             whole[of_all["value"].to_numpy()] = of_all["persons"].to_numpy()
             columns[domain.qid] = PersonValues(pairs["person"].to_numpy(), pairs["value"].to_numpy().astype(np.int64), whole)
-    return TablePromise.of(promise_of(of_table, coding), columns, has_rows)
+    return TablePromise.of(promise_of(of_table, coding), columns, has_rows, int(everybody))
