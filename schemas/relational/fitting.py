@@ -86,13 +86,6 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
         f"{place}.columns.identifiers: '{one}' has a treatment, which jobs of several tables do not take yet; leave the treatment out"
         for one in names(treated)
     ]
-    for role in ("sensitive", "insensitive"):
-        entries = columns.get(role)
-        faults += [
-            f"{place}.columns.{role}: '{one.get('name')}' says publish, which jobs of several tables do not take yet; leave it out"
-            for one in (entries if isinstance(entries, list) else [])
-            if isinstance(one, Mapping) and one.get("publish") not in (None, "exact")
-        ]
     for role in _ROLES:
         faults += [
             f"{place}.columns.{role}: '{column}' is of the key or of a reference, which is published as pseudonyms; leave it out here"

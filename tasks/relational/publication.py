@@ -185,6 +185,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         min_class=counted.smallest,
         tables=tables,
         loss=loss_of_tables(tables, counted.penalties),
+        published={name: dict(columns) for name, columns in counted.published.items()},
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
@@ -46,7 +46,7 @@ class VerifiedTables(NamedTuple):
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
-    counted_there = vars(verified.recount) if verified.recount else {}
+    counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
     return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
 
 
@@ -165,6 +165,8 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
+    if found.published and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
+        faults.append("the manifest's figures of published columns are not those of the files")
     if manifest.method != job.method.name:
         faults.append("the manifest's method is not that of the job")
     if manifest.privacy.get("k") != job.privacy.k:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.domains import Domain
 from core.relational.sensitive import PersonValues, TablePromise
 from tasks.lattice.promises import promise_of
 from tasks.relational.making.linking import ORPHAN, PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.published_values import WayColumn, decided_values, published_ways
 from tasks.store.database import connect
 
 
@@ -43,14 +47,36 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
         has_rows[published["person"].to_numpy()] = True
         # Classes are held against the source, whatever is withheld of it.
         [(everybody,)] = connection.execute(f"SELECT count(DISTINCT {person}) FROM {rows} WHERE status <> {ORPHAN}").fetchall()
-        for place, domain in enumerate(coding.sensitive):
+        domains = []
+        for place, observed in enumerate(coding.sensitive):
+            codes, domain = _published_codes(given, table, observed)
+            domains.append(domain)
+            connection.register("codes", pa.table({"code": np.arange(len(codes)), "value": codes}))
             pairs = connection.sql(
-                f"SELECT DISTINCT m.{person} AS person, m.s{place} AS value FROM {left} WHERE m.status = {PUBLISHED} ORDER BY ALL"
+                f"SELECT DISTINCT m.{person} AS person, c.value FROM {left} JOIN codes AS c ON c.code = m.s{place} "
+                f"WHERE m.status = {PUBLISHED} ORDER BY ALL"
             ).to_arrow_table()
             of_all = connection.sql(
-                f"SELECT s{place} AS value, count(DISTINCT {person}) AS persons FROM {rows} WHERE status <> {ORPHAN} GROUP BY ALL"
+                f"SELECT c.value, count(DISTINCT {person}) AS persons FROM {rows} JOIN codes AS c ON c.code = s{place} "
+                f"WHERE status <> {ORPHAN} GROUP BY ALL"
             ).to_arrow_table()
             whole = np.zeros(domain.size, np.int64)
             whole[of_all["value"].to_numpy()] = of_all["persons"].to_numpy()
             columns[domain.qid] = PersonValues(pairs["person"].to_numpy(), pairs["value"].to_numpy().astype(np.int64), whole)
-    return TablePromise.of(promise_of(of_table, coding), columns, has_rows, int(everybody))
+    return TablePromise.of(promise_of(of_table, replace(coding, sensitive=tuple(domains))), columns, has_rows, int(everybody))
+
+
+def _published_codes(given: HistoryTables, table: str, observed: Domain) -> tuple[NDArray[np.int64], Domain]:
+    """Returns the code of what is published of each observed value, a null last, and the domain of these; l and t are of it."""
+    if observed.qid not in published_ways(given, table):
+        return np.arange(observed.size), observed
+    known = decided_values(given, WayColumn(table, observed.qid))
+    values = pa.concat_arrays([observed.values, pa.nulls(int(observed.nulls > 0), observed.values.type)])
+    published = known.apply(values)
+    counts = np.append(observed.counts, [observed.nulls][: int(observed.nulls > 0)])
+    there = published.drop_null().unique()
+    order = pc.sort_indices(there)
+    distinct = there.take(order)
+    codes = np.asarray(pc.fill_null(pc.index_in(published, value_set=distinct), len(distinct))).astype(np.int64)
+    sums = np.bincount(codes, counts, len(distinct) + 1).astype(np.int64)
+    return codes, Domain(observed.qid, distinct, sums[:-1], int(sums[-1]))

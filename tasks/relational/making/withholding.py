@@ -157,7 +157,8 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
         SkaldError: whatever a step raises.
     """
     share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
-    for part in TRIES if share and given.job.privacy.known_rows is None else ():
+    has_rows = bool(given.job.tree.branches)
+    for part in TRIES if share and has_rows and given.job.privacy.known_rows is None else ():
         outcome = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
         published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
         if given.persons - published.rows <= most:

@@ -37,6 +37,7 @@ def test_rows_are_of_the_person_whom_the_nearest_reference_finds_unless_one_find
         connection.execute(unit_owners_sql(tables["person"]))
         for name in ("visit", "condition"):
             connection.execute(persons_of_rows_sql(tables[name], tables))
-        numbers = dict(connection.execute(f"SELECT person, id FROM {owner_view(tables['person'])}").fetchall())
-        found = connection.execute(f"SELECT person FROM {owner_view(tables['condition'])} ORDER BY place").fetchall()
+        numbers = dict(connection.execute(f"SELECT person, {tables['person'].at('id')} FROM {owner_view(tables['person'])}").fetchall())
+        rows = tables["condition"]
+        found = connection.execute(f"SELECT person FROM {owner_view(rows)} ORDER BY {rows.at('place')}").fetchall()
     assert [numbers.get(person) for (person,) in found] == [owner(*row) for row in conditions]
