@@ -26,8 +26,8 @@ def column_list(value: object) -> list[str]:
 def table_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit in a job of several tables."""
     faults = [
-        f"{place}: jobs of several tables do not work with object stores yet; give a folder"
-        for place in ("target", "work")
+        f"{place}: the artefacts of several tables are joined on this machine; give a folder"
+        for place in ("work",)
         if isinstance(job.get(place), str) and is_address(job[place])
     ]
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
