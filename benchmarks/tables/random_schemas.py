@@ -360,6 +360,8 @@ def main() -> None:
         for fault in faults:
             print(f"seed {seed}: {fault}", flush=True)
             became["faults"] += 1
+        if became.total() % 50 == 0:
+            print(f"up to seed {seed}: {dict(became)}", flush=True)
     print(", ".join(f"{what} {many:,}" for what, many in sorted(became.items())))
 
 

@@ -30,6 +30,8 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
         for place in ("work",)
         if isinstance(job.get(place), str) and is_address(job[place])
     ]
+    if "overlaps" in job:
+        faults.append("overlaps: releases of several tables are compared with no earlier one yet, so none can be refused; leave it out")
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
     if not tables:
@@ -83,7 +85,7 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
         faults.append(f"{place}.references: {listed(twice)} would refer to two tables; give each reference columns of its own")
     treated = [one for one in columns.get("identifiers") or [] if not isinstance(one, str)] if _is_list(columns.get("identifiers")) else []
     faults += [
-        f"{place}.columns.identifiers: '{one}' has a treatment, which jobs of several tables do not take yet; leave the treatment out"
+        f"{place}.columns.identifiers: '{one}' has a treatment: lasting pseudonyms would join releases that are not compared; leave it out"
         for one in names(treated)
     ]
     for role in _ROLES:

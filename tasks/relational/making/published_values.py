@@ -22,6 +22,7 @@ from tasks.source.bounds.value_counts import count_values, hold
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.writing.shared_values import values_of_few
 
 BATCH_ROWS = 1 << 17
 
@@ -108,6 +109,29 @@ def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
 def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
     """Returns the columns of a table of which every published value is shared by persons who are counted."""
     return [WayColumn(table, name) for name, way in published_ways(given, table).items() if counts_people(way)]
+
+
+def without_values_of_few(
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
+) -> PublishedValues:
+    """Publishes values that fewer than k persons of some rows have as the rest is published.
+
+    Args:
+        connection: Has what the rows are joined to.
+        given: The tables.
+        column: Which column.
+        known: What is published of its values.
+        rows: The rows that are published, as of ``values_with_persons``.
+    """
+    kind, person = carried_type(given, column), person_of(given, column.table)
+    pairs = f"SELECT m.{carried_place(given, column)} AS value, m.{person} AS person FROM {rows}"
+    connection.execute(f"CREATE OR REPLACE TABLE released AS {pairs}")
+    # Another connection to the same database reads on while this one writes.
+    read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
+    held = ((known.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
+    nothing = known.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
+    hold(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
+    return known.without(values_of_few(connection, 0, known, given.job.privacy.k, persons=True))
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:

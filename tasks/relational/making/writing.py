@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
-from core.persons.digests import digests_of
 from tasks.engine.steps import one
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
@@ -25,19 +24,16 @@ from tasks.relational.making.published_values import (
     WAYS,
     WayColumn,
     carried_place,
-    carried_type,
     decided_values,
     person_of,
     published_of_each,
     published_ways,
     shared_columns_of,
-    values_with_persons,
+    without_values_of_few,
 )
-from tasks.source.bounds.value_counts import hold
 from tasks.store.database import connect, literal, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
-from tasks.writing.shared_values import values_of_few
 
 DIGITS = 24
 """Hexadecimal digits of a pseudonym: 96 bits, of which no two are alike in 10^9 but with a chance of 10^-11."""
@@ -226,14 +222,8 @@ def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
     known = decided_values(given, column)
     with connect(given.run.job, given.run.spill) as connection:
         rows = f"{_published_rows(given, column.table)} {' '.join(kept_joins(given, column.table))}"
-        connection.execute("CREATE OR REPLACE TABLE kept (person BIGINT)")
-        connection.register("persons", pa.table({"person": given.persons_kept()}))
-        connection.execute("INSERT INTO kept FROM persons")
-        values = values_with_persons(connection, given, column, rows)
-        nothing = pa.nulls(0, carried_type(given, column)), digests_of([pa.nulls(0, pa.int64())], 0)
-        hold(connection, (([known.apply(one)], persons) for one, persons in (nothing, *values)), 1)
-        gone = values_of_few(connection, 0, known, given.job.privacy.k, persons=True)
-    return known.without(gone).write(path)
+        connection.register("kept", pa.table({"person": given.persons_kept()}))
+        return without_values_of_few(connection, given, column, known, rows).write(path)
 
 
 SHARED_WAYS = FileStep(
