@@ -309,7 +309,7 @@ def faults_of(job: Found, release: Path) -> Iterator[str]:
 def tried(seed: int, folder: Path) -> tuple[str, list[str]]:
     """Runs one schema; returns what became of it, and what is wrong."""
     from flows.tables import tables
-    from schemas.errors.base import SkaldError, VerificationError
+    from schemas.errors.base import InternalError, SkaldError, VerificationError
 
     random = np.random.default_rng(seed)
     job, content = some_schema(random)
@@ -324,7 +324,7 @@ def tried(seed: int, folder: Path) -> tuple[str, list[str]]:
     path.write_text(yaml.safe_dump(job | {"target": "releases"}, sort_keys=False))
     try:
         made = tables(path, ())
-    except VerificationError as error:
+    except (VerificationError, InternalError) as error:
         return "not verified", [str(error)]
     except SkaldError as error:
         return f"refused: {type(error).__name__}", []
