@@ -182,7 +182,8 @@ class Reader:
         self.unit = next(name for name, spec in job["tables"].items() if not spec.get("references"))
         self.order = self._order()
         for name in job["tables"]:
-            self.connection.execute(f"CREATE TABLE {quote('t ' + name)} AS SELECT * FROM read_parquet('{release}/data/{name}/*.parquet')")
+            read = f"SELECT row_number() OVER () AS its_row, * FROM read_parquet('{release}/data/{name}/*.parquet')"
+            self.connection.execute(f"CREATE TABLE {quote('t ' + name)} AS {read}")
         for name in self.order:
             self._own(name)
 
@@ -216,7 +217,10 @@ class Reader:
             person = f"coalesce({', '.join(f'j{n}.its_person' for n in range(len(near)))})"
         else:
             joined = ""
-        own = f"{_labels(qids)} AS its_label, {key} AS its_key, {kind} AS its_kind, {which} AS its_parent, {person} AS its_person"
+        # A join keeps no order: rows are found again by their numbers.
+        own = (
+            f"r.its_row, {_labels(qids)} AS its_label, {key} AS its_key, {kind} AS its_kind, {which} AS its_parent, {person} AS its_person"
+        )
         self.connection.execute(f"CREATE TABLE {quote('r ' + name)} AS SELECT {own} FROM {quote('t ' + name)} AS r {joined}")
 
     def _texts(self, some: Sequence[str]) -> dict[str, str]:
@@ -273,7 +277,7 @@ class Reader:
 
     def rarest_value(self, name: str, column: str) -> int:
         """Returns how many persons have the value that fewest have."""
-        rows = f"{quote('r ' + name)} AS r JOIN {quote('t ' + name)} AS t ON r.rowid = t.rowid"
+        rows = f"{quote('r ' + name)} AS r JOIN {quote('t ' + name)} AS t ON r.its_row = t.its_row"
         return self._least(f"SELECT count(DISTINCT r.its_person) AS n FROM {rows} GROUP BY t.{quote(column)}")
 
 
