@@ -29,6 +29,15 @@ class JoinedTable:
     key: tuple[str, ...]
     parents: tuple[tuple[str, tuple[str, ...]], ...]
 
+    @property
+    def linking(self) -> list[str]:
+        """Columns of its key and references, each once."""
+        return list(dict.fromkeys([*self.key, *(column for _, columns in self.parents for column in columns)]))
+
+    def at(self, column: str) -> str:
+        """Returns the name under which a column of key or references is kept, which no name of a job can be mistaken for."""
+        return f"l{self.linking.index(column)}"
+
 
 def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
     """Returns the statement that makes a digest of each row of a table with all rows that hang from it.
@@ -43,15 +52,15 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
     joins = []
     for place, child in enumerate(children):
         nearer, columns = _reference(child, table.name)
-        lacking = [f"NOT ({_all_there(one)})" for one in nearer]
-        where = " AND ".join([_all_there(columns), *lacking])
-        own = ", ".join(columns)
-        same = " AND ".join(f"t.{mine} = c{place}.{theirs}" for mine, theirs in zip(table.key, columns, strict=True))
+        kept = [child.at(column) for column in columns]
+        lacking = [f"NOT ({_all_there(list(map(child.at, one)))})" for one in nearer]
+        where = " AND ".join([_all_there(kept), *lacking])
+        own = ", ".join(kept)
+        same = " AND ".join(f"t.{mine} = c{place}.{theirs}" for mine, theirs in zip(table.key, kept, strict=True))
         rows = f"SELECT {own}, string_agg(digest, '' ORDER BY digest) AS digests FROM {rows_name(child)} WHERE {where} GROUP BY {own}"
         joins.append(f"LEFT JOIN ({rows}) AS c{place} ON {same}")
         digests.append(f"md5(coalesce(c{place}.digests, ''))")
-    kept = dict.fromkeys([*table.key, *(column for _, columns in table.parents for column in columns)])
-    selected = "".join(f"t.{column}, " for column in kept)
+    selected = "".join(f"t.{column} AS {table.at(column)}, " for column in table.linking)
     made = " || ".join(digests) or "''"
     statement = f"SELECT {selected}md5({made}) AS digest FROM {table.relation} AS t {' '.join(joins)}"
     return f"CREATE OR REPLACE TEMP TABLE {rows_name(table)} AS {statement}"

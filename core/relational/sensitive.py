@@ -49,10 +49,10 @@ class TablePromise:
     has_rows: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_]) -> TablePromise:
-        """Returns the promise, with conditions on who holds a value where somebody has several."""
+    def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], whole: int) -> TablePromise:
+        """Returns the promise, with conditions on who holds a value where somebody has several; ``whole`` have a row in the source."""
         wholes = {name: column.whole for name, column in columns.items()}
-        return cls(promise.of_people(wholes, int(has_rows.sum())), columns, has_rows)
+        return cls(promise.of_people(wholes, whole), columns, has_rows)
 
     @property
     def relaxed(self) -> TablePromise:

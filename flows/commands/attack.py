@@ -27,10 +27,10 @@ def attack(
     from flows.commands.tables import is_about_tables
     from schemas.job.job import load_job
 
-    if is_about_tables(Path(release), job, settings or ()):
+    if is_about_tables(release, job, settings or ()):
         from flows.commands.tables import attack_release_of_tables
 
-        attack_release_of_tables(Path(release), job, settings or (), as_json=as_json)
+        attack_release_of_tables(release, job, settings or (), as_json=as_json)
         return
     from flows.attacking import attacked_release, check_attacked
     from flows.terminal.attacks import attack_summary

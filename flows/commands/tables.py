@@ -19,11 +19,12 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     from rich.console import Console
 
     from flows.terminal.runs import progress_bars
+    from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.runners import choose_runner
 
-    load_tables_job(job, settings)
+    loaded = load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
     choose_runner(runner, None, direct=direct)
     with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
@@ -33,7 +34,8 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
         return
     from flows.terminal.tables import tables_summary
 
-    Screen().print(tables_summary(published.manifest, str(published.folder), new=published.new))
+    place = unit_job(loaded).place_of(published.manifest.release)
+    Screen().print(tables_summary(published.manifest, place, new=published.new))
 
 
 def _load() -> Any:
@@ -59,23 +61,28 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
         Screen().print(plan_lines(made))
 
 
-def is_about_tables(release: Path, job: Path | None, settings: Sequence[str]) -> bool:
+def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
     """Tells whether a release is of several tables; one that is not there is missed by the command that its job asks for."""
+    from schemas.job.connection import is_address
     from schemas.reading.job_files import is_of_tables
     from tasks.release.manifest import is_release_of_tables
 
-    return is_release_of_tables(release) or (job is not None and not release.is_dir() and is_of_tables(job, settings))
+    if is_release_of_tables(Path(release)):
+        return True
+    return job is not None and (is_address(release) or not Path(release).is_dir()) and is_of_tables(job, settings)
 
 
-def verify_release_of_tables(release: Path, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
+def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
     """Verifies a release of several tables, and tells of it."""
     from flows.terminal.tables import verified_summary
     from schemas.relational.tables_job import load_tables_job
+    from tasks.publication.remote_target import at_hand
     from tasks.relational.verified import figures_of_tables, verify_tables
     from tasks.release.signatures import read_public_key
 
     loaded = load_tables_job(job, settings) if job else None
-    verified = verify_tables(loaded, release, read_public_key(key) if key else None)
+    with at_hand(release) as folder:
+        verified = verify_tables(loaded, folder, read_public_key(key) if key else None)
     if as_json:
         print_json(figures_of_tables(verified))
     else:
@@ -115,15 +122,17 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool) -> None
     screen.print(f"{out}: drafted from {counted(len(drafted.tables), 'table')}. Read it. Then: skald plan {out}, skald run {out}")
 
 
-def attack_release_of_tables(release: Path, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
+def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
     """Verifies a release of several tables and attacks it by joining them, and tells of it."""
     from flows.attacking import attacked_tables, check_attacked
     from flows.terminal.attacks import attack_summary
     from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
+    from tasks.publication.remote_target import at_hand
 
     loaded = load_tables_job(job, settings)
-    attacked = attacked_tables(loaded, release)
+    with at_hand(release) as folder:
+        attacked = attacked_tables(loaded, folder)
     if as_json:
         print_json(attacked.content())
     else:

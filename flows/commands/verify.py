@@ -34,10 +34,10 @@ def verify(
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
 
-    if is_about_tables(Path(release), job, settings or ()):
+    if is_about_tables(release, job, settings or ()):
         from flows.commands.tables import verify_release_of_tables
 
-        return verify_release_of_tables(Path(release), job, settings or (), key, as_json=as_json)
+        return verify_release_of_tables(release, job, settings or (), key, as_json=as_json)
     loaded = load_job(job, settings or ()) if job else None
     verified = verified_release(loaded, release, key)
     recount, manifest = verified.recount, verified.manifest

@@ -90,6 +90,7 @@ class Job(JobModel):
     """Who runs it, for manifest and report; nobody is named unless it is said."""
     _at_hand: Path | None = PrivateAttr(default=None)
     _method_of_several: str = PrivateAttr(default="")
+    _may_be_empty: bool = PrivateAttr(default=False)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -116,6 +117,11 @@ class Job(JobModel):
     def is_of_several(self) -> bool:
         """Whether this is one table of a job of several, in which persons are counted whatever the table says."""
         return bool(self._method_of_several)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether the source may have no record: a table that hangs from others may."""
+        return self._may_be_empty
 
     @property
     def asked_method(self) -> str:

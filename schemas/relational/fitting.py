@@ -26,10 +26,12 @@ def column_list(value: object) -> list[str]:
 def table_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit in a job of several tables."""
     faults = [
-        f"{place}: jobs of several tables do not work with object stores yet; give a folder"
-        for place in ("target", "work")
+        f"{place}: the artefacts of several tables are joined on this machine; give a folder"
+        for place in ("work",)
         if isinstance(job.get(place), str) and is_address(job[place])
     ]
+    if "overlaps" in job:
+        faults.append("overlaps: releases of several tables are compared with no earlier one yet, so none can be refused; leave it out")
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
     if not tables:
@@ -83,16 +85,9 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
         faults.append(f"{place}.references: {listed(twice)} would refer to two tables; give each reference columns of its own")
     treated = [one for one in columns.get("identifiers") or [] if not isinstance(one, str)] if _is_list(columns.get("identifiers")) else []
     faults += [
-        f"{place}.columns.identifiers: '{one}' has a treatment, which jobs of several tables do not take yet; leave the treatment out"
+        f"{place}.columns.identifiers: '{one}' has a treatment: lasting pseudonyms would join releases that are not compared; leave it out"
         for one in names(treated)
     ]
-    for role in ("sensitive", "insensitive"):
-        entries = columns.get(role)
-        faults += [
-            f"{place}.columns.{role}: '{one.get('name')}' says publish, which jobs of several tables do not take yet; leave it out"
-            for one in (entries if isinstance(entries, list) else [])
-            if isinstance(one, Mapping) and one.get("publish") not in (None, "exact")
-        ]
     for role in _ROLES:
         faults += [
             f"{place}.columns.{role}: '{column}' is of the key or of a reference, which is published as pseudonyms; leave it out here"

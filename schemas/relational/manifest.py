@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.attacks.figures import AttackBasis, AttackFigures
+from schemas.privacy.publish import ColumnPublication
 from schemas.release.files import Document, PublishedFile
 
 FORMAT = 3
@@ -86,6 +87,7 @@ class TablesManifest(BaseModel):
         loss: Losses, figures of the published labels.
         optimal: How far the search came.
         search: Nodes of the lattice, or classes of persons.
+        published: How columns are published that say so and what that lost, by table and column.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
         attacked: See ``attacks``.
         files: The data files.
@@ -123,6 +125,7 @@ class TablesManifest(BaseModel):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    published: dict[str, dict[str, ColumnPublication]] = Field(default_factory=dict)
     attacks: tuple[AttackFigures, ...] = ()
     attacked: AttackBasis | None = None
     policy: str | None = None

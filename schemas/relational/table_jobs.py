@@ -38,6 +38,7 @@ def table_job(job: TablesJob, name: str) -> Job:
         attacks=job.attacks,
     )
     made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
+    made._may_be_empty = bool(table.references)
     return made
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.composition.release_history import MOST_KEPT, forget_older, made_since, oldest_kept
 from tasks.engine.runs import idle_folder
@@ -27,8 +26,6 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
     Raises:
         StorageError: a run is at work in the folder, or it is not ours, or the work is in a bucket.
     """
-    if job.work_address is not None:
-        raise WorkError.kept_by_rules_of_the_bucket()
     with idle_folder(job) as work:
         if work is None:
             return 0

@@ -12,26 +12,29 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError, PointerError
 from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE
+from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
-from tasks.publication.staging import published
-from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
+from tasks.publication.staging import Published, published
+from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.object_stores import file_system, object_within, told
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
+
+Read = TypeVar("Read")
 
 CURRENT = "CURRENT"
 TRIES, MOST_OF_MARK = 100, 100
@@ -79,7 +82,11 @@ def is_published(job: Job, release: str) -> bool:
         ObjectStoreError: the package of the object store is not installed.
         StorageError: a folder, the disk or another run stands in the way.
     """
-    return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
+    return (
+        _remote_manifest(job, release, lambda content, _: content) is not None
+        if job.target_address
+        else (job.target_path / release).is_dir()
+    )
 
 
 def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
@@ -93,11 +100,18 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
     """
-    if not job.target_address:
-        return published(job, release)
-    if (manifest := _remote_manifest(job, release)) is None:
+    return recall_from_store(job, release, work, manifest_of) if job.target_address else published(job, release)
+
+
+def recall_from_store(job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published]) -> Published | None:
+    """Returns the same of a release in a store, by what reads its manifest.
+
+    Raises:
+        StorageError: as ``recall``.
+    """
+    if (manifest := _remote_manifest(job, release, read)) is None:
         return None
-    system, root = file_system(job.target_address)
+    system, root = file_system(str(job.target_address))
     with told(f"{job.target_address}/{release}"):
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
@@ -120,6 +134,20 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
     system, root = unpublished(job, release)
     with told(job.place_of(release)):
         system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
+
+
+def put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFile]) -> None:
+    """Puts data files that were recounted in staging into the store, and reads them back.
+
+    Raises:
+        ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
+    """
+    system, root = unpublished(job, release)
+    with told(job.place_of(release)):
+        for file in files:
+            put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
+        if wrong := sum(fetch_object(system, f"{root}/{release}/{file.path}") != file.sha256 for file in files):
+            raise ObjectStoreError.differs(job.place_of(release), wrong)
 
 
 def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
@@ -227,7 +255,7 @@ def _mark(job: Job) -> str:
     return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_place)[:8]}"
 
 
-def _remote_manifest(job: Job, release: str) -> Manifest | None:
+def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read]) -> Read | None:
     place = f"{job.target_address}/{release}"
     system, root = file_system(str(job.target_address))
     with told(place):
@@ -235,7 +263,7 @@ def _remote_manifest(job: Job, release: str) -> Manifest | None:
             content = object_within(system, f"{root}/{release}/{MANIFEST}", MOST_BYTES)
         except FileNotFoundError:
             return None
-    return manifest_of(content or b"", place)
+    return read(content or b"", place)
 
 
 @contextmanager
@@ -278,7 +306,7 @@ def _listed_sizes(system: Any, root: str, found: Mapping[str, int]) -> dict[str,
     if MANIFEST not in found:
         return None
     try:
-        manifest = manifest_of(object_within(system, f"{root}/{MANIFEST}", MOST_BYTES) or b"", root)
+        manifest = any_manifest_of(object_within(system, f"{root}/{MANIFEST}", MOST_BYTES) or b"", root)
     except StorageError:
         # It is told of when the copy is looked at, and nothing else is then.
         return {}

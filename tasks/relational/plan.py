@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.relational.histories import failing_persons
 from schemas.relational.tables_job import TablesJob
+from tasks.publication.remote_target import is_published
 from tasks.relational.making.checks import TableSet, check_relations, check_types
 from tasks.relational.making.levels import history_numbers, lattice_of_tables
 from tasks.relational.making.linking import link_rows
@@ -97,7 +98,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
         }
         return TablesPlan(
             release=release,
-            exists=(run.job.target_path / release).is_dir(),
+            exists=is_published(run.job, release),
             unit=tree.unit,
             persons=histories.persons,
             most_suppressed=int(job.suppression.limit * histories.persons),

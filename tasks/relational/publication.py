@@ -24,6 +24,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
+from tasks.publication.remote_target import deliver, lay_mark, put_data, recall_from_store, withdrawn_if_refused
 from tasks.publication.staging import lost_files, point_current, publish, sealed_in, staging_folder
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
@@ -32,7 +33,7 @@ from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.verified import read_tables_manifest
+from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import flush, open_up
 from tasks.store.secret import secret_of
@@ -66,6 +67,11 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
         StorageError: it was published, but files are missing, or its manifest is not what was written.
     """
     folder = run.job.target_path / release
+    if run.job.target_address:
+        recalled = recall_from_store(run.job, release, run.work, written_manifest)
+        if recalled:
+            run.published(())
+        return PublishedTables(recalled, folder, new=False) if recalled else None
     if not folder.is_dir():
         return None
     manifest = read_tables_manifest(folder)
@@ -104,10 +110,17 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
     """Stages the tables, recounts them knowing only the job and its sources, and publishes them with one rename.
 
+    What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
+
     Raises:
         VerificationError: the files do not keep the job's promise.
         SkaldError: a source changed, or the target cannot be written.
     """
+    with withdrawn_if_refused(given.run.job, given.release, given.run.work):
+        return _published(given, outcome, written)
+
+
+def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
     run = given.run
     with run.phase("verify"):
         give_back()
@@ -124,7 +137,12 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
         whole = sealed_in(run.job, staging, made, report_texts(made), report_code_of_tables())
         run.work.keep()
         run.work.check()
-        publish(run.job, staging, given.release)
+        if run.job.target_address:
+            lay_mark(run.job, given.release, run.work.generation)
+            put_data(run.job, staging, given.release, staged)
+            deliver(run.job, staging, given.release, run.work)
+        else:
+            publish(run.job, staging, given.release)
         return whole
 
     whole = step_here("publish", "publish", finish)
@@ -185,6 +203,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         min_class=counted.smallest,
         tables=tables,
         loss=loss_of_tables(tables, counted.penalties),
+        published={name: dict(columns) for name, columns in counted.published.items()},
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},
         files=tuple(staged),

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from schemas.errors.base import counted
+from schemas.privacy.publish import ColumnPublication, way_words
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from tasks.store.keys import code_of
 
@@ -38,6 +39,11 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         _method_sentence(manifest),
     ]
     sentences += [_rows_sentence(name, table) for name, table in manifest.tables.items() if name != manifest.unit]
+    sentences += [
+        _published_sentence(table, name, one, manifest.privacy["k"])
+        for table, columns in manifest.published.items()
+        for name, one in columns.items()
+    ]
     sentences += _attack_sentences(manifest)
     return {
         "release": manifest.release,
@@ -51,6 +57,9 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "min_class": manifest.min_class,
         "tables": {name: table.model_dump() for name, table in manifest.tables.items()},
         "loss": manifest.loss.model_dump(),
+        "published": {
+            table: {name: one.model_dump(mode="json") for name, one in columns.items()} for table, columns in manifest.published.items()
+        },
         "attacks": [one.model_dump(mode="json") for one in manifest.attacks],
     }
 
@@ -85,6 +94,11 @@ def _rows_sentence(name: str, table: ReleasedTable) -> str:
         f"'{name}': {counted(table.released, 'row')} of {table.records:,} are published, {table.withheld:,} withheld of persons who stay, "
         f"{table.suppressed:,} left out with their persons, {table.orphans:,} of nobody."
     )
+
+
+def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
+    error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
+    return f"'{name}' of '{table}' is published {way_words(one.publish, k)}. {one.changed:.1%} of its values stand for others too{error}."
 
 
 def _attack_sentences(manifest: TablesManifest) -> list[str]:

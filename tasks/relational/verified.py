@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
@@ -19,7 +19,7 @@ from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.release.manifest import check_names, check_no_links, is_readable
+from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import known_secrets
 from tasks.store.work_folder import temporary_folder_of
@@ -45,7 +45,7 @@ class VerifiedTables(NamedTuple):
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
-    counted_there = vars(verified.recount) if verified.recount else {}
+    counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
     return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
 
 
@@ -58,15 +58,26 @@ def read_tables_manifest(release: Path) -> TablesManifest:
     """
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
-        manifest = TablesManifest.model_validate_json(content) if is_readable(content) else None
-    except (OSError, ValidationError):
-        # Pydantic's message quotes what it read.
-        manifest, content = None, b""
-    if manifest is None:
-        raise StorageError.not_a_release(str(release), f"{MANIFEST} cannot be read as a manifest of several tables")
+    except OSError:
+        content = b""
+    return written_manifest(content, str(release))
+
+
+def written_manifest(content: bytes, place: str) -> TablesManifest:
+    """Returns the manifest that a file holds, if it is what was written.
+
+    Args:
+        content: What the file holds.
+        place: Folder or address of the release, for messages.
+
+    Raises:
+        StorageError: it is none, or not what was written.
+        EscapeError: it names files outside the release.
+    """
+    manifest = tables_manifest_of(content, place)
     if not (is_sealed(content) and is_as_written(content, manifest)):
         raise StorageError.altered(manifest.release, 1)
-    check_names(str(release), manifest.listed)
+    check_names(place, manifest.listed)
     return manifest
 
 
@@ -164,6 +175,8 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
     priced = all(found.penalties.get(name) for name, table in manifest.tables.items() if table.levels)
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
+    if found.published and {name: dict(columns) for name, columns in found.published.items()} != manifest.published:
+        faults.append("the manifest's figures of published columns are not those of the files")
     if manifest.method != job.method.name:
         faults.append("the manifest's method is not that of the job")
     if manifest.privacy.get("k") != job.privacy.k:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
 from schemas.reading.regular_files import content_of
+from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 
@@ -102,6 +103,21 @@ def manifest_of(content: bytes, place: str) -> Manifest:
         # Pydantic's message quotes what it read.
         pass
     raise StorageError.not_a_release(place, f"{MANIFEST} cannot be read as a manifest")
+
+
+def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
+    """Returns the manifest of several tables that a file holds; arguments and what is raised as of ``manifest_of``."""
+    try:
+        if is_readable(content):
+            return TablesManifest.model_validate_json(content)
+    except ValidationError:
+        pass
+    raise StorageError.not_a_release(place, f"{MANIFEST} cannot be read as a manifest of several tables")
+
+
+def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
+    """Returns the manifest that a file holds, of one table or of several; arguments and what is raised as of ``manifest_of``."""
+    return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 
 def read_manifest(release: Path) -> Manifest | None:

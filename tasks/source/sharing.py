@@ -60,7 +60,8 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
         elif owners[file.digest][0] == file.digest:
             together = (small[digest][0] for digest in owners[file.digest])
             chunks.append(Chunk(pieces=tuple(Piece(file=one, first=0, rows=one.rows) for one in together)))
-    return chunks
+    # A table that may be empty is a chunk without rows.
+    return chunks or [Chunk.of(file) for file in files[:1]]
 
 
 def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:

@@ -77,7 +77,7 @@ def read_source(run: Run) -> ChunkedSource:
     payload = _payload(job, columns)
     _check_lengths(job, files)
     treated = _treated_types(job, columns)
-    if not any(file.rows for file in files):
+    if not any(file.rows for file in files) and not job.may_be_empty:
         raise SourceError.empty(len(files))
     left = Bounded(files, 0, 0)
     if job.columns.most_records is not None:

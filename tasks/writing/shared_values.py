@@ -51,7 +51,7 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
         hold(connection, _released(given, names, job), len(names))
         for number, name in enumerate(names):
             known = read_published_values(Path(publish[name][0]))
-            gone = _gone(connection, number, known, job)
+            gone = values_of_few(connection, number, known, job.privacy.k, persons=bool(job.columns.person))
             if len(gone):
                 key = LEFT.key(publish[name][1], [str(one) for one in gone.to_pylist()])
                 made = run.store.make(LEFT.name, key, ".arrow", known.without(gone).write)
@@ -77,9 +77,17 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
         yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
 
 
-def _gone(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, job: Job) -> pa.Array:
-    """Returns the published values that too few have, and as many more as make those enough that become the rest."""
-    k, persons, kind = job.privacy.k, bool(job.columns.person), known.rest_as.type
+def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, k: int, *, persons: bool) -> pa.Array:
+    """Returns the published values that too few have, and as many more as make those enough that become the rest.
+
+    Args:
+        connection: Has the table of released values and whose they are.
+        column: Position of the column there.
+        known: What is published of its values.
+        k: People who share a value, at least.
+        persons: Whether persons are counted, and not records.
+    """
+    kind = known.rest_as.type
     found = people_of_value(connection, column, persons=persons)
     values, people = as_typed(found["value"].combine_chunks(), kind), np.asarray(found["people"].combine_chunks())
     rest = np.asarray(pc.is_in(values, known.rest_as) if not known.rest_as.null_count else pc.is_null(values))

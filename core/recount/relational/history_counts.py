@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schemas.privacy.publish import ColumnPublication
+
 
 @dataclass(frozen=True)
 class ReadTable:
@@ -32,6 +34,15 @@ class ReadTable:
     references: Mapping[str, tuple[str, ...]]
     sensitive: tuple[str, ...] = ()
 
+    @property
+    def linking(self) -> list[str]:
+        """Columns of its key and references, each once."""
+        return list(dict.fromkeys([*self.key, *(column for columns in self.references.values() for column in columns)]))
+
+    def at(self, column: str) -> str:
+        """Returns the name under which a column of key, references or values is kept, which no name of a job can be mistaken for."""
+        return f"c{[*self.linking, *self.sensitive].index(column)}"
+
 
 @dataclass(frozen=True)
 class TablesRecount:
@@ -45,6 +56,7 @@ class TablesRecount:
         records: Rows of each table.
         most_rows: Most rows of a person in each table that hangs from one.
         penalties: Sum of the normalised certainty penalty over the rows, by table and quasi-identifier.
+        published: What the publication of columns lost, by table and column.
     """
 
     persons: int
@@ -54,6 +66,7 @@ class TablesRecount:
     records: Mapping[str, int]
     most_rows: Mapping[str, int] = field(default_factory=dict)
     penalties: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, ColumnPublication]] = field(default_factory=dict)
 
 
 def row_text(table: ReadTable, alias: str) -> str:
@@ -91,17 +104,17 @@ def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
     for child in children:
         number = list(child.references).index(table.name)
         referring = child.references[table.name]
-        keys = ", ".join(f"c.{column} AS k{place}" for place, column in enumerate(referring))
+        own = [f"c.{child.at(column)}" for column in referring]
+        keys = ", ".join(f"{column} AS k{place}" for place, column in enumerate(own))
         same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
         joins.append(
             f"LEFT JOIN (SELECT {keys}, count(*) AS many, array_to_string(list_sort(list(c.text)), '|') AS texts "
-            f"FROM {below_view(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(f'c.{column}' for column in referring)}) "
+            f"FROM {below_view(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(own)}) "
             f"AS {alias_of(child)} ON {same}"
         )
         texts.append(f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')")
     whole = f"concat_ws('/', {', '.join(texts)})"
-    linking = list(dict.fromkeys([*table.key, *(column for columns in table.references.values() for column in columns)]))
-    columns = [f"m.{column}" for column in linking]
+    columns = [f"m.{column} AS {table.at(column)}" for column in table.linking]
     if table.references:
         columns.append(f"{nearest_reference(table, 'm')} AS nearest")
     selected = ", ".join([*columns, f'{whole} AS "its text"'])
@@ -148,20 +161,30 @@ def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
     """Returns the statement that makes the person of each row by each of its references, as a number of the unit's row.
 
+    A row is nobody's where one of its references is there and finds no row: such orphans are refused, or left out.
+
     Args:
         table: A table that refers to others.
         others: Those that it refers to, of which the unit's numbers are made already, or those of the tables above.
     """
-    joins, persons = [], []
+    joins, persons, lost = [], [], []
     for number, (name, columns) in enumerate(table.references.items()):
-        same = " AND ".join(f"m.{mine} = o{number}.{theirs}" for mine, theirs in zip(columns, others[name].key, strict=True))
+        theirs = map(others[name].at, others[name].key)
+        same = " AND ".join(f"m.{mine} = o{number}.{their}" for mine, their in zip(columns, theirs, strict=True))
         joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
-    keys = [f"m.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])]
-    selected = ", ".join([*keys, f"coalesce({', '.join(persons)}) AS person", *(f"{one} AS p{place}" for place, one in enumerate(persons))])
-    outer = ", ".join(
-        [*(f"o.{column}" for column in dict.fromkeys([*table.key, *table.sensitive])), "o.person", f"({_differ(len(persons))}) AS differs"]
+        lost.append(f"({whole_reference(columns, 'm')} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
+    wanted = list(dict.fromkeys([*table.key, *table.sensitive]))
+    nearest = [f"WHEN {whole_reference(columns, 'm')} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)]
+    whose = f"CASE WHEN {' OR '.join(lost)} THEN NULL {' '.join(reversed(nearest))} END"
+    selected = ", ".join(
+        [
+            *(f"m.{column} AS {table.at(column)}" for column in wanted),
+            f"{whose} AS person",
+            *(f"{one} AS p{place}" for place, one in enumerate(persons)),
+        ]
     )
+    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs"])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
 
@@ -177,7 +200,7 @@ def owner_view(table: ReadTable) -> str:
 
 def unit_owners_sql(unit: ReadTable) -> str:
     """Returns the statement that numbers the persons."""
-    keys = "".join(f"m.{column}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
+    keys = "".join(f"m.{column} AS {unit.at(column)}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
     return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
@@ -195,14 +218,15 @@ def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
 
     It is right because the unit's keys are unique, so that each person has one history.
     """
-    same = " AND ".join(f"o.{key} = h.{key}" for key in unit.key)
+    same = " AND ".join(f"o.{key} = h.{key}" for key in map(unit.at, unit.key))
     whose = f"SELECT o.person, h.text AS combination FROM {owner_view(unit)} AS o JOIN {below_view(unit)} AS h ON {same}"
-    return f"SELECT DISTINCT w.combination, r.person, r.{column} AS value FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
+    value = f"r.{table.at(column)} AS value"
+    return f"SELECT DISTINCT w.combination, r.person, {value} FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
 
 
 def whole_values_sql(table: ReadTable, column: str) -> str:
     """Returns the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
-    rows = f"(SELECT person, {column} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
+    rows = f"(SELECT person, {table.at(column)} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
     return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
 

@@ -22,7 +22,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
     for place, child in enumerate(children):
         number = list(child.references).index(unit.name)
         columns = child.references[unit.name]
-        same = " AND ".join(f"o.{key} = c.{column}" for key, column in zip(unit.key, columns, strict=True))
+        same = " AND ".join(f"o.{unit.at(key)} = c.{child.at(column)}" for key, column in zip(unit.key, columns, strict=True))
         parts.append(
             f"SELECT o.person, {place} AS place, c.text FROM {below_view(child)} AS c JOIN {owner_view(unit)} AS o ON {same} "
             f"WHERE c.nearest = {number}"
@@ -49,7 +49,7 @@ def choices_sql(unit: ReadTable, places: int, most: int) -> str:
         places: How many tables have rows right below persons.
         most: Rows of a choice of each table.
     """
-    same = " AND ".join(f"o.{key} = h.{key}" for key in unit.key)
+    same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
     steps = [f"units AS (SELECT o.person, {row_text(unit, 'h')} AS unit FROM {owner_view(unit)} AS o JOIN {unit.relation} AS h ON {same})"]
     for place in range(places):
         steps.append(f"c{place}_0 AS (SELECT person, 0::BIGINT AS last, '' AS chosen FROM units)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +18,7 @@ from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.people import PeopleFiles, read_people, values_known
+from tasks.recount.rows import types_of
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -31,13 +32,35 @@ class PublishedSource:
     Attributes:
         original: As the recount reads it from here on.
         figures: By column, what its publication lost.
+        joins: What finds the published values of records ``s``, and ``columns`` what they replace.
+        columns: See ``joins``.
     """
 
     original: Original
     figures: dict[str, ColumnPublication] = field(default_factory=dict)
+    joins: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+    def of(self, relation: str) -> str:
+        """Returns some records with their values as they are published."""
+        return f"(SELECT s.* REPLACE ({', '.join(self.columns)}) FROM {relation} AS s {' '.join(self.joins)})"
 
 
-def published_source(connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str) -> PublishedSource:
+class Holders(NamedTuple):
+    """Who has which value of a source.
+
+    Attributes:
+        relation: Its records.
+        persons: What names a person, as ``Original.persons`` says it; nothing where each record counts.
+    """
+
+    relation: str
+    persons: dict[str, bool]
+
+
+def published_source(
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str, holders: Holders | None = None
+) -> PublishedSource:
     """Works out what is published of the source's values, and returns the source so.
 
     Args:
@@ -45,16 +68,18 @@ def published_source(connection: duckdb.DuckDBPyConnection, job: Job, original: 
         job: Says how columns are published.
         original: The source as it is.
         release: What the files are read as.
+        holders: Who has which value, where the source alone does not say it.
 
     Raises:
         duckdb.Error: the files or the source cannot be read.
     """
     if not job.columns.ways:
         return PublishedSource(original)
+    holders = holders or Holders(original.relation, original.persons(job))
     joins, replaced, figures = [], [], {}
     for number, (name, way) in enumerate(job.columns.ways.items()):
         table, column = f"published_{number}", quote(name)
-        values, kind, floating, made = _worked_out(connection, job, original, name, way)
+        values, kind, floating, made = _worked_out(connection, job, original, holders, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
         held = fetched(connection, f"SELECT {column} AS value, count(*) AS records FROM {release} GROUP BY 1")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
@@ -67,9 +92,11 @@ def published_source(connection: duckdb.DuckDBPyConnection, job: Job, original: 
         connection.unregister("mapped")
         own = f"s.{column}" if not floating else f"CASE WHEN isfinite(s.{column}) THEN s.{column} END"
         joins.append(f"LEFT JOIN {table} ON {own} IS NOT DISTINCT FROM {table}.value")
-        replaced.append(f"{table}.published AS {column}")
-    relation = f"(SELECT s.* REPLACE ({', '.join(replaced)}) FROM {original.relation} AS s {' '.join(joins)})"
-    return PublishedSource(original._replace(relation=relation), figures)
+        # DuckDB reads moments of a file in one unit, and those of a table in memory in theirs.
+        moments = f"::{types_of(connection, original.relation)[name]}" if pt.is_timestamp(kind) else ""
+        replaced.append(f"{table}.published{moments} AS {column}")
+    made_so = PublishedSource(original, figures, joins, replaced)
+    return replace(made_so, original=original._replace(relation=made_so.of(original.relation)))
 
 
 def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -> list[Any]:
@@ -78,22 +105,23 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 
 
 def _worked_out(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, name: str, way: Way
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, holders: Holders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
-    k, persons, every = job.privacy.k, original.persons(job), isinstance(way, Publishing)
-    type_of = fetched(connection, f"SELECT {quote(name)} AS value FROM {original.relation} LIMIT 0")["value"].type
+    k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
+    every = isinstance(way, Publishing)
+    type_of = fetched(connection, f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0")["value"].type
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
     people = f"count(DISTINCT {names}) FILTER ({somebody_sql(persons)})" if persons else "count(*)"
-    counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {original.relation} GROUP BY 1"
+    counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE value_counts AS {counts}")
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
         few = "true" if every else f"c.people < {k:d}"
         least = (
-            f"SELECT min(c.value) AS value FROM (SELECT *, {column} AS own FROM {original.relation}) AS s JOIN value_counts AS c "
+            f"SELECT min(c.value) AS value FROM (SELECT *, {column} AS own FROM {relation}) AS s JOIN value_counts AS c "
             f"ON s.own = c.value WHERE {somebody_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"

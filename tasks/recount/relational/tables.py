@@ -27,11 +27,13 @@ from core.recount.relational.known_rows import choices_sql, items_sql
 from schemas.errors.base import VerificationError, counted
 from schemas.job.columns import REST
 from schemas.job.job import Job
+from schemas.privacy.publish import ColumnPublication
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from tasks.recount.labels.losses import column_losses
 from tasks.recount.original import Original, original_of
+from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
 from tasks.recount.truth import truth_of
@@ -67,7 +69,7 @@ class WrittenTables:
             tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
             tuple(map(quote, spec.key)),
             {other: tuple(map(quote, spec.referring[other])) for other in nearest_last},
-            tuple(map(quote, table_job(self.job, table).privacy.columns)),
+            tuple(map(quote, dict.fromkeys([*table_job(self.job, table).privacy.columns, *spec.columns.ways]))),
         )
 
 
@@ -97,14 +99,23 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
         raise VerificationError(what, faults)
     penalties: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, ColumnPublication]] = {}
     with connect(table_job(job, tree.unit), spill, last=True) as connection, file_error(what):
         tables = {table: written.read(table) for table in tree.tables}
+        for one in filter(None, written.originals.values()):
+            let_read(connection, one.relation)
+        whole = source_owners(job, written.originals, connection, tables)
         for table in tree.tables:
-            penalties[table], wrong = _held_against_source(written, connection, tables[table])
+            original = written.originals.get(table)
+            if original is not None:
+                published = published_table(connection, table_job(job, table), original, tables[table], whole.get(table))
+                original, figures[table] = (published.original, published.figures) if published else (None, {})
+            penalties[table], wrong = _held_against_source(written, connection, tables[table], original)
             faults += wrong
         most_rows, wrong = _joined(written, connection, tables)
         found = _counted(written, connection, tables)
-        wrong += value_faults(written.job, written.originals, connection, tables)
+        wrong += value_faults(written.job, written.originals, connection, tables, whole)
+        wrong += few_persons_faults(job, connection, tables)
         if job.privacy.known_rows is not None:
             found, unexpected = _by_known_rows(job, connection, tables, found, job.privacy.known_rows)
             wrong += unexpected
@@ -115,7 +126,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
         )
     if faults:
         raise VerificationError(what, faults)
-    return replace(found, most_rows=most_rows, penalties=penalties)
+    return replace(found, most_rows=most_rows, penalties=penalties, published={name: one for name, one in figures.items() if one})
 
 
 def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
@@ -184,17 +195,15 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
 
 
 def _held_against_source(
-    written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable
+    written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
 ) -> tuple[dict[str, float], list[str]]:
     """Holds the rows of a table against its source; returns what its labels lost, and what is wrong."""
     table, of_table = read.name, table_job(written.job, read.name)
-    original = written.originals.get(table)
     linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
     faults = _hidden_faults(of_table, connection, read)
     if original is None:
         return {}, faults
-    let_read(connection, original.relation)
     if read.key:
         [(same,)] = connection.execute(same_keys_sql(read, original.relation)).fetchall()
         faults += [f"{counted(same, 'key')} of '{table}' are keys of the source"] if same else []

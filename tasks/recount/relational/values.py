@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
 
 from core.recount.relational.history_counts import (
     ReadTable,
-    persons_of_rows_sql,
-    unit_owners_sql,
     values_sql_of,
     whole_values_sql,
 )
@@ -25,7 +22,11 @@ EVERYWHERE, VALUES = "everywhere", "values_of_persons"
 
 
 def value_faults(
-    job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+    job: TablesJob,
+    originals: Mapping[str, Original | None],
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, ReadTable],
+    whole: Mapping[str, ReadTable],
 ) -> list[str]:
     """Returns which promises of sensitive columns histories break.
 
@@ -36,14 +37,12 @@ def value_faults(
         originals: The sources; where one is not at hand, the release stands for what classes are compared with.
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
+        whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
 
     Raises:
         HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
-    whole = _source_tables(originals, tables) if asked else {}
-    for read in whole.values():
-        connection.execute(persons_of_rows_sql(read, whole) if read.references else unit_owners_sql(read))
     faults = []
     for table, of_table in asked.items():
         for kind, column, spec in of_table.privacy.models:
@@ -62,14 +61,3 @@ def value_faults(
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults
-
-
-def _source_tables(originals: Mapping[str, Original | None], tables: Mapping[str, ReadTable]) -> dict[str, ReadTable]:
-    """Returns the tables of the source as they are joined; nothing where one of them is not at hand."""
-    found = {}
-    for name, read in tables.items():
-        original = originals.get(name)
-        if original is None:
-            return {}
-        found[name] = replace(read, name=f"source {name}", relation=original.relation)
-    return found

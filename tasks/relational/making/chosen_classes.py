@@ -22,7 +22,7 @@ from tasks.relational.making.levels import TablesOutcome, failing_classes, searc
 from tasks.relational.making.matched_rows import classes_of_persons, level_tables_of_table, match_rows, read_groups
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, class_persons
 from tasks.relational.making.profiles import HistoryTables
-from tasks.relational.making.sensitive import promises_of_tables
+from tasks.relational.making.sensitive import keep_settled, promises_of_tables
 from tasks.relational.making.withholding import write_published
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -175,6 +175,7 @@ def _publish_classes(given: HistoryTables, item: tuple[MatchedTables, list[int]]
     matched, left_out = item
     classes = classes_of_persons(given, matched.classes)
     kept = (classes != LEFT_OUT) & ~np.isin(classes, left_out)
+    kept = keep_settled(given, kept, withheld_rows(given, matched, kept), classes.astype(np.int64))
     return write_published(given, kept, withheld_rows(given, matched, kept), path)
 
 
@@ -204,6 +205,10 @@ def choose_classes(given: HistoryTables) -> ChosenClasses:
         raise _refusal(given, [outcome.fault for outcome, _ in found])
     outcome, matched = min(passing, key=lambda one_way: (one_way[0].loss, one_way[0].failing))
     published = one(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
+    if given.persons - published.rows > (most := floor(Fraction(given.job.suppression.limit) * given.persons)):
+        raise HistoryError.values_fail_classes(most)
+    if not published.rows:
+        raise HistoryError.nobody_left(given.persons)
     return ChosenClasses(outcome, published, matched.matched)
 
 

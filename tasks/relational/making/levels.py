@@ -24,6 +24,7 @@ from schemas.job.digest import privacy_content
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
 from tasks.relational.making.profiles import BranchNode, HistoryTables, ProfileAxis, joined_columns, person_profiles, read_profile
+from tasks.relational.making.published_values import privacy_ways
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 
@@ -178,7 +179,14 @@ def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[n
 def search_settings(given: HistoryTables) -> list[object]:
     """Returns what of the job decides which persons are published."""
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
-    return [promised, given.job.privacy.k, given.job.privacy.known_rows, given.job.objective, given.run.secret.keyed("profiles")]
+    return [
+        promised,
+        privacy_ways(given),
+        given.job.privacy.k,
+        given.job.privacy.known_rows,
+        given.job.objective,
+        given.run.secret.keyed("profiles"),
+    ]
 
 
 LEVELS = FileStep(

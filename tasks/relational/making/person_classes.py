@@ -108,9 +108,10 @@ def _cut(given: HistoryTables, way: Way, path: Path) -> int:
 def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: int, persons: int) -> list[NDArray[np.int64]]:
     """Returns classes of which those are merged with the next that break what is promised of sensitive values: such cuts are not made."""
     while len(classes) > 1:
-        numbered, sizes = numbered_classes(classes, persons), np.array([*map(len, classes), 0], np.int64)
+        numbered = numbered_classes(classes, persons)
         # Whoever is left out is in a class that is not asked.
         owners = np.where(numbered == LEFT_OUT, len(classes), numbered).astype(np.int64)
+        sizes = np.bincount(owners, minlength=len(classes) + 1)
         failing = failing_classes(k, promises, owners, sizes)[:-1]
         if not failing.any():
             break

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.domains import Domain
+from core.formats.published import PublishedValues
 from core.relational.sensitive import PersonValues, TablePromise
 from tasks.lattice.promises import promise_of
 from tasks.relational.making.linking import ORPHAN, PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.published_values import WayColumn, decided_values, published_ways, shared_columns_of, without_values_of_few
 from tasks.store.database import connect
 
 
-def promises_of_tables(given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None) -> list[TablePromise]:
+def promises_of_tables(
+    given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, kept: NDArray[np.bool_] | None = None
+) -> list[TablePromise]:
     """Returns what is promised of each table's sensitive values.
 
     Args:
         given: The tables.
         withheld: Rows of each table that are not published, with all that hangs from them.
+        kept: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is asked
+            with what is published of all persons if left out.
 
     Raises:
         HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     asked = [table for table in given.job.tables if given.tables[table].table.job.privacy.columns]
-    return [_promise(given, table, withheld or {}) for table in asked]
+    return [_promise(given, table, withheld or {}, kept) for table in asked]
 
 
-def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np.int64]]) -> TablePromise:
+def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np.int64]], kept: NDArray[np.bool_] | None) -> TablePromise:
     coding, of_table = given.codings[table], given.tables[table].table.job
     person = "a0" if given.chain(table) else "row"
     has_rows, columns = np.zeros(given.persons, np.bool_), {}
@@ -39,16 +48,77 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
         for number, (column, name) in enumerate(above.items() if withheld and given.chain(table) else ()):
             connection.register(f"withheld_{number}", pa.table({"row": pa.array(withheld.get(name, np.zeros(0, np.int64)))}))
             left += f" ANTI JOIN withheld_{number} AS w{number} ON w{number}.row = m.{column}"
+        if kept is not None:
+            connection.register("kept", pa.table({"person": np.flatnonzero(kept)}))
+            left += f" SEMI JOIN kept ON kept.person = m.{person}"
         published = connection.sql(f"SELECT DISTINCT m.{person} AS person FROM {left} WHERE m.status = {PUBLISHED}").to_arrow_table()
         has_rows[published["person"].to_numpy()] = True
-        for place, domain in enumerate(coding.sensitive):
+        # Classes are held against the source, whatever is withheld of it.
+        [(everybody,)] = connection.execute(f"SELECT count(DISTINCT {person}) FROM {rows} WHERE status <> {ORPHAN}").fetchall()
+        domains = []
+        for place, observed in enumerate(coding.sensitive):
+            known = None
+            if observed.qid in published_ways(given, table):
+                way = WayColumn(table, observed.qid)
+                known = decided_values(given, way)
+                if kept is not None and way in shared_columns_of(given, table):
+                    released = f"{left} WHERE m.status = {PUBLISHED}"
+                    known = without_values_of_few(connection, given, way, known, released)
+            codes, domain = _published_codes(observed, known)
+            domains.append(domain)
+            connection.register("codes", pa.table({"code": np.arange(len(codes)), "value": codes}))
             pairs = connection.sql(
-                f"SELECT DISTINCT m.{person} AS person, m.s{place} AS value FROM {left} WHERE m.status = {PUBLISHED} ORDER BY ALL"
+                f"SELECT DISTINCT m.{person} AS person, c.value FROM {left} JOIN codes AS c ON c.code = m.s{place} "
+                f"WHERE m.status = {PUBLISHED} ORDER BY ALL"
             ).to_arrow_table()
             of_all = connection.sql(
-                f"SELECT s{place} AS value, count(DISTINCT {person}) AS persons FROM {rows} WHERE status <> {ORPHAN} GROUP BY ALL"
+                f"SELECT c.value, count(DISTINCT {person}) AS persons FROM {rows} JOIN codes AS c ON c.code = s{place} "
+                f"WHERE status <> {ORPHAN} GROUP BY ALL"
             ).to_arrow_table()
             whole = np.zeros(domain.size, np.int64)
             whole[of_all["value"].to_numpy()] = of_all["persons"].to_numpy()
             columns[domain.qid] = PersonValues(pairs["person"].to_numpy(), pairs["value"].to_numpy().astype(np.int64), whole)
-    return TablePromise.of(promise_of(of_table, coding), columns, has_rows)
+    return TablePromise.of(promise_of(of_table, replace(coding, sensitive=tuple(domains))), columns, has_rows, int(everybody))
+
+
+def keep_settled(
+    given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Leaves out histories that break a promise once values of too few who are published become the rest, until none does.
+
+    Args:
+        given: The tables.
+        kept: Shape (persons,), who is published so far.
+        withheld: Rows of theirs that are not.
+        owners: Shape (persons,), the history of each; of others than ``kept`` any number.
+    """
+    if not any(column.column in given.tables[table].table.job.privacy.columns for table in given.job.tables
+               for column in shared_columns_of(given, table)):  # fmt: skip
+        return kept
+    nobody = int(owners.max(initial=0)) + 1
+    while kept.any():
+        classes = np.where(kept, owners, nobody)
+        sizes = np.bincount(classes, minlength=nobody + 1)
+        broken = np.zeros(nobody + 1, np.bool_)
+        for promise in promises_of_tables(given, withheld, kept):
+            broken |= promise.failing(classes, sizes)
+        broken[nobody] = False
+        if not broken.any():
+            break
+        kept = kept & ~broken[classes]
+    return kept
+
+
+def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
+    """Returns the code of what is published of each observed value, a null last, and the domain of these; l and t are of it."""
+    if known is None:
+        return np.arange(observed.size), observed
+    values = pa.concat_arrays([observed.values, pa.nulls(int(observed.nulls > 0), observed.values.type)])
+    published = known.apply(values)
+    counts = np.append(observed.counts, [observed.nulls][: int(observed.nulls > 0)])
+    there = published.drop_null().unique()
+    order = pc.sort_indices(there)
+    distinct = there.take(order)
+    codes = np.asarray(pc.fill_null(pc.index_in(published, value_set=distinct), len(distinct))).astype(np.int64)
+    sums = np.bincount(codes, counts, len(distinct) + 1).astype(np.int64)
+    return codes, Domain(observed.qid, distinct, sums[:-1], int(sums[-1]))

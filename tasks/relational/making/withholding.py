@@ -17,11 +17,12 @@ from core.columns.node import Node
 from core.relational.histories import class_of_each, joined, number_profiles
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
+from schemas.errors.tables import HistoryError
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
 from tasks.relational.making.levels import TablesOutcome, failing_classes, history_numbers, is_promised, search_levels, search_settings
 from tasks.relational.making.profiles import HistoryTables, branch_node, flat_groups, lanes_below, person_profiles, profile_sums, seeds_of
-from tasks.relational.making.sensitive import promises_of_tables
+from tasks.relational.making.sensitive import keep_settled, promises_of_tables
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -41,7 +42,8 @@ def _publish(given: HistoryTables, chosen: ChosenLevels, path: Path) -> int:
     if known is not None:
         kept = kept_by_known_rows(given, node, known)
     elif not chosen.withholds:
-        kept = is_promised(given, history_numbers(given, node))
+        numbers = history_numbers(given, node)
+        kept = keep_settled(given, is_promised(given, numbers), withheld, class_of_each(numbers)[0])
     else:
         kept, withheld = _saved(given, node)
     return write_published(given, kept, withheld, path)
@@ -64,7 +66,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     classes, sizes = class_of_each(history_numbers(given, node))
     kept = (sizes >= k)[classes]
     if kept.all():
-        return is_promised(given, history_numbers(given, node)), {}
+        return keep_settled(given, is_promised(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
     of_unit = digests_of_numbers(joined(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)
@@ -85,6 +87,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
         owners[members] = profile.numbers
         failed = failing_classes(k, promises, owners, np.bincount(owners, minlength=profile.size + 1))
         kept[members] = ~failed[profile.numbers]
+        kept = keep_settled(given, kept, withheld, owners)
     return kept, withheld
 
 
@@ -157,10 +160,16 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
         SkaldError: whatever a step raises.
     """
     share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
-    for part in TRIES if share and given.job.privacy.known_rows is None else ():
+    has_rows = bool(given.job.tree.branches)
+    for part in TRIES if share and has_rows and given.job.privacy.known_rows is None else ():
         outcome = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
         published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
         if given.persons - published.rows <= most:
             return outcome, published
     outcome = search_levels(given, most)
-    return outcome, one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")
+    published = one(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")
+    if given.persons - published.rows > most:
+        raise HistoryError.values_fail(most)
+    if not published.rows:
+        raise HistoryError.nobody_left(given.persons)
+    return outcome, published

@@ -20,6 +20,17 @@ from core.hierarchies.spelling import as_text
 from tasks.engine.steps import one
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
+from tasks.relational.making.published_values import (
+    WAYS,
+    WayColumn,
+    carried_place,
+    decided_values,
+    person_of,
+    published_of_each,
+    published_ways,
+    shared_columns_of,
+    without_values_of_few,
+)
 from tasks.store.database import connect, literal, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -39,6 +50,7 @@ class ReleasedTables(HistoryTables):
         release: The id of the release, by which pseudonyms are new in each.
         matched: The levels of each row, by table; empty where a column has one.
         keys: The published keys of the rows of tables, as far as they are made.
+        values: What is published of each value of the columns that say ``publish``, by table and column, as far as it is decided.
     """
 
     node: Node
@@ -46,12 +58,13 @@ class ReleasedTables(HistoryTables):
     release: str
     matched: Mapping[str, Artifact]
     keys: dict[str, Artifact]
+    values: dict[str, dict[str, Artifact]]
 
     @classmethod
     def of(cls, tables: HistoryTables, node: Node, chosen: Artifact, release: str, matched: Mapping[str, Artifact]) -> Self:
         """Returns the tables with what is published of them."""
         known = tables.run, tables.job, tables.tables, tables.linked, tables.aligned, tables.codings
-        return cls(*known, node, chosen, release, matched, {})
+        return cls(*known, node, chosen, release, matched, {}, {})
 
     def published_levels(self, table: str) -> dict[str, int | None]:
         """Returns the level of each quasi-identifier of a table, by name; None where each row has one of its own."""
@@ -145,20 +158,29 @@ def released_sql(given: ReleasedTables, table: str) -> str:
         joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
         columns.append(f"labels_{place}.label AS {quote(name)}")
     payload = own.table.source.payload
-    columns += [f"m.p{place} AS {quote(name)}" for place, name in enumerate(payload)]
-    person = "m.a0" if given.chain(table) else "m.row"
-    joins.append(f"SEMI JOIN kept ON kept.person = {person}")
+    for place, name in enumerate(payload):
+        if name in given.values.get(table, {}):
+            joins.append(f"LEFT JOIN published_{place} AS v{place} ON v{place}.value IS NOT DISTINCT FROM m.p{place}")
+        columns.append(f"{f'v{place}.published' if name in given.values.get(table, {}) else f'm.p{place}'} AS {quote(name)}")
+    joins += kept_joins(given, table)
+    order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
+    return f"SELECT {', '.join(columns)} FROM {_published_rows(given, table)} {' '.join(joins)} ORDER BY {', '.join(order)}"
+
+
+def _published_rows(given: ReleasedTables, table: str) -> str:
+    return f"(FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m"
+
+
+def kept_joins(given: ReleasedTables, table: str) -> list[str]:
+    """Returns the joins that leave the rows ``m`` of persons who are kept, without those that are withheld; given ``kept``."""
+    joins = [f"SEMI JOIN kept ON kept.person = m.{person_of(given, table)}"]
     # With a row goes all that hangs from it.
     rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
     withheld = f"(FROM read_parquet({literal(str(given.store.path(given.chosen)))}))"
     for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
         mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
         joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")
-    order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
-    return (
-        f"SELECT {', '.join(columns)} FROM (FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m {' '.join(joins)} "
-        f"ORDER BY {', '.join(order)}"
-    )
+    return joins
 
 
 def _write(given: ReleasedTables, table: str, path: Path) -> int:
@@ -166,6 +188,11 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         connection.execute("SET preserve_insertion_order = true")
         connection.register("kept", pa.table({"person": given.persons_kept()}))
         _labels(given, connection, table)
+        for name, decided in given.values.get(table, {}).items():
+            column = WayColumn(table, name)
+            connection.register(
+                carried_place(given, column).replace("p", "published_"), published_of_each(connection, given, column, decided)
+            )
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
         with pq.ParquetWriter(path, reader.schema.remove_metadata()) as writer:
@@ -188,6 +215,25 @@ def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
             held = together.slice(whole).to_batches()
     if held:
         yield pa.Table.from_batches(held)
+
+
+def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
+    """Publishes values that too few have who are released as the rest is published."""
+    known = decided_values(given, column)
+    with connect(given.run.job, given.run.spill) as connection:
+        rows = f"{_published_rows(given, column.table)} {' '.join(kept_joins(given, column.table))}"
+        connection.register("kept", pa.table({"person": given.persons_kept()}))
+        return without_values_of_few(connection, given, column, known, rows).write(path)
+
+
+SHARED_WAYS = FileStep(
+    "shared_of_tables",
+    make=_shared,
+    reads=lambda given, column: [given.key, WAYS.made(given, column).sha256, given.chosen.sha256, *column],
+    settings=lambda given: given.job.privacy.k,
+    suffix=".arrow",
+)
+"""What is published of the values of a column, none of them of fewer than k persons who are released."""
 
 
 def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
@@ -215,6 +261,7 @@ TABLES = FileStep(
         given.release,
         table,
         matched.sha256 if (matched := given.matched.get(table)) else None,
+        {name: made.sha256 for name, made in given.values.get(table, {}).items()},
     ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
 )
@@ -228,6 +275,12 @@ def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
         SkaldError: whatever a step raises.
     """
     for table in given.job.tree.tables:
+        shared = shared_columns_of(given, table)
+        given.values[table] = {
+            name: one(given.run, SHARED_WAYS if column in shared else WAYS, given, column, f"values of {table}")
+            for name in published_ways(given, table)
+            for column in [WayColumn(table, name)]
+        }
         if given.job.tables[table].key:
             given.keys[table] = one(given.run, KEYS, given, table, f"keys of {table}")
     return {table: one(given.run, TABLES, given, table, f"write {table}") for table in given.job.tables}

@@ -53,16 +53,20 @@ def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, s
     given = {name: working_type(columns.field(name).type) for name in job.columns.ways}
     for name, kind in given.items():
         _check_type(name, kind, job.columns.ways[name])
+    if job.is_of_several:
+        # Who has a value is known once rows are joined to their persons.
+        return list(files), columns
     made = {}
     for name, way in job.columns.ways.items():
         key = PUBLISHED.key([Chunk.of(file).key for file in files], name, canonical_way(way), job.columns.person, job.privacy.k)
         made[name] = store.make(PUBLISHED.name, key, ".arrow", lambda path, name=name: _decided(job, files, name, given[name], store, path))  # type: ignore[misc]
     places = {name: (str(store.path(one)), one.sha256) for name, one in made.items()}
-    fields = [field.with_type(pa.float64()) if _is_mean(job.columns.ways.get(field.name)) else field for field in columns]
+    fields = [field.with_type(pa.float64()) if is_mean(job.columns.ways.get(field.name)) else field for field in columns]
     return [file.model_copy(update={"publish": places}) for file in files], pa.schema(fields)
 
 
-def _is_mean(way: Way | None) -> bool:
+def is_mean(way: Way | None) -> bool:
+    """Tells whether numbers are published as means, which are fractions."""
     return isinstance(way, Publishing) and way.microaggregate is not None
 
 
@@ -70,7 +74,7 @@ def _decided(job: Job, files: Sequence[SourceFile], name: str, kind: pa.DataType
     way, k = job.columns.ways[name], job.privacy.k
     with connect(job, store.folder.parent / "spill") as connection:
         hold(connection, _read(job, files, name), 1)
-        counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=_is_mean(way))
+        counted = count_values(connection, 0, kind, k, persons=bool(job.columns.person), every=is_mean(way))
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
         raise SourceError.too_many_values(name, len(counted.values), needed)

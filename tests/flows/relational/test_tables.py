@@ -150,6 +150,19 @@ def test_orphans_are_left_out_and_counted_where_the_job_says_so(tmp_path: Path, 
     verify_tables(load_tables_job(path), made.folder)
 
 
+@pytest.mark.parametrize("empty", [["condition"], ["visit", "condition"]])
+def test_a_table_without_rows_is_published_without_rows(tmp_path: Path, source: dict[str, pa.Table], empty: list[str]) -> None:
+    """Histories have no rows of it, and there is nothing of it to price."""
+    path = hospital_job(tmp_path, source | {name: source[name].slice(0, 0) for name in empty})
+    privacy = ("privacy.l={condition: {icd: {distinct: 2}}}",)
+    made = tables(path, privacy)
+    check_release(made, 4)
+    for name in empty:
+        assert (made.manifest.tables[name].records, made.manifest.tables[name].released) == (0, 0)
+        assert name not in made.manifest.loss.by_table
+    verify_tables(load_tables_job(path, privacy), made.folder)
+
+
 def test_references_that_disagree_are_refused(tmp_path: Path, source: dict[str, pa.Table]) -> None:
     conditions = source["condition"].to_pylist()
     one = next(row for row in conditions if row["visit_id"] and row["person_id"] is not None)

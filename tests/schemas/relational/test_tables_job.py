@@ -58,7 +58,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     job["tables"]["visit"]["columns"]["person"] = ["person_id"]
     job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
     job["suppression"]["limits"] = 1
-    job["target"] = "s3://bucket/releases"
+    job["work"], job["overlaps"] = "s3://bucket/work", "refuse"
     told = faults_of(job)
     for words in (
         "tables.person: has no key",
@@ -66,6 +66,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         "'visit_id' is of the key",
         "did you mean 'limit'?",
         "give a folder",
+        "compared with no earlier one",
     ):
         assert any(words in fault for fault in told), words
 

@@ -1,0 +1,84 @@
+"""Columns of several tables that are published otherwise than they are: what stands for each value, and how many persons have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import duckdb
+
+from core.recount.relational.history_counts import ReadTable, owner_view, persons_of_rows_sql, unit_owners_sql
+from schemas.errors.base import counted
+from schemas.job.job import Job
+from schemas.privacy.publish import counts_people
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
+from tasks.recount.labels.published import Holders, PublishedSource, published_source
+from tasks.recount.original import Original
+from tasks.store.database import quote
+
+
+def source_owners(
+    job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
+) -> dict[str, ReadTable]:
+    """Joins the rows of the sources to their persons, where values are counted of them.
+
+    Returns:
+        The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
+    """
+    if not any(table_job(job, table).privacy.columns or table_job(job, table).columns.ways for table in tables):
+        return {}
+    found = dict[str, ReadTable]()
+    for name, read in tables.items():
+        if (original := originals.get(name)) is None:
+            return {}
+        found[name] = replace(read, name=f"source {name}", relation=original.relation)
+    for read in found.values():
+        connection.execute(persons_of_rows_sql(read, found) if read.references else unit_owners_sql(read))
+    return found
+
+
+def published_table(
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, read: ReadTable, whole: ReadTable | None
+) -> PublishedSource | None:
+    """Works out what is published of a table's values, each counted of the persons whose rows have it; orphans are nobody's.
+
+    Returns:
+        The source as it is published; None where nothing can be said, because another source is not at hand.
+
+    Args:
+        connection: The database; from here on the rows of ``whole`` have their values as they are published.
+        job: The table as a job of its own.
+        original: Its source.
+        read: The table as it is written.
+        whole: Its source as it is joined; None where another source is not at hand.
+    """
+    if not job.columns.ways:
+        return PublishedSource(original)
+    if whole is None:
+        return None
+    person = "person"
+    while quote(person) in whole.sensitive:
+        person += "*"
+    kept = {column: whole.at(column) for column in whole.sensitive}
+    named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
+    rows = f"(SELECT {named} FROM {owner_view(whole)})"
+    holders = Holders(f"(FROM {rows} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
+    published = published_source(connection, job, original, read.relation, holders)
+    back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(rows)}')
+    connection.execute(f"DROP TABLE {owner_view(whole)}")
+    connection.execute(f'ALTER TABLE "as published" RENAME TO {owner_view(whole)}')
+    return published
+
+
+def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
+    """Counts published values of shared columns that fewer than k persons of the written tables have."""
+    k, faults = job.privacy.k, list[str]()
+    for table, read in tables.items():
+        for name, way in table_job(job, table).columns.ways.items():
+            if counts_people(way):
+                persons = f"SELECT count(DISTINCT person) AS persons FROM {owner_view(read)} GROUP BY {read.at(quote(name))}"
+                [(few,)] = connection.execute(f"SELECT count(*) FROM ({persons}) WHERE persons < {k:d}").fetchall()
+                faults += [f"column '{name}' of '{table}' publishes {counted(few, 'value')} of fewer than {k:,} persons"] if few else []
+    return faults

@@ -1,0 +1,154 @@
+"""What is published of columns that say ``publish``: decided of the persons of all rows, and again of those who are released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.columns.column_types import working_type
+from core.formats.published import PublishedValues, read_published_values
+from core.persons.digests import Digests, digests_of
+from core.recoding.publishing import published_values
+from schemas.errors.base import SourceError
+from schemas.privacy.publish import Way, canonical_way, counts_people
+from tasks.relational.making.linking import ORPHAN, Linking
+from tasks.source.bounds.published_columns import BYTES_PER_VALUE, is_mean
+from tasks.source.bounds.value_counts import count_values, hold
+from tasks.store.database import connect
+from tasks.store.step import FileStep
+from tasks.store.store import Artifact
+from tasks.writing.shared_values import values_of_few
+
+BATCH_ROWS = 1 << 17
+
+
+class WayColumn(NamedTuple):
+    """A column of a table that is published otherwise than it is."""
+
+    table: str
+    column: str
+
+
+def published_ways(given: Linking, table: str) -> dict[str, Way]:
+    """Returns how columns of a table are published, of those that are not published as they are."""
+    return given.tables[table].table.job.columns.ways
+
+
+def carried_place(given: Linking, column: WayColumn) -> str:
+    """Returns the name under which such a column is carried."""
+    return f"p{given.tables[column.table].table.source.payload.index(column.column)}"
+
+
+def carried_type(given: Linking, column: WayColumn) -> pa.DataType:
+    """Returns the type of the values of such a column in its source."""
+    return working_type(given.tables[column.table].table.source.columns.field(column.column).type)
+
+
+def person_of(given: Linking, table: str) -> str:
+    """Returns the name under which the person of a row is known."""
+    return "a0" if given.chain(table) else "row"
+
+
+def values_with_persons(
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, rows: str
+) -> Iterator[tuple[pa.Array, Digests]]:
+    """Yields the values of a column in its type, and the digests of their persons.
+
+    Args:
+        connection: The database.
+        given: The tables.
+        column: Which column.
+        rows: What is read after FROM, in which ``m`` are rows of its table.
+    """
+    kind, person = carried_type(given, column), person_of(given, column.table)
+    statement = f"SELECT m.{carried_place(given, column)} AS value, m.{person} AS person FROM {rows}"
+    # What reads from a connection is read out before something else is asked of it.
+    for batch in connection.cursor().sql(statement).to_arrow_reader(BATCH_ROWS):
+        yield batch.column(0).cast(kind), digests_of([batch.column(1)], batch.num_rows)
+
+
+def _decide(given: Linking, column: WayColumn, path: Path) -> int:
+    way, k, kind = published_ways(given, column.table)[column.column], given.job.privacy.k, carried_type(given, column)
+    with connect(given.run.job, given.run.spill) as connection:
+        rows = f"(FROM {given.rows_of(column.table)} WHERE status <> {ORPHAN}) AS m"
+        values = values_with_persons(connection, given, column, rows)
+        # A table without rows has no batch.
+        nothing = pa.nulls(0, kind), digests_of([pa.nulls(0, pa.int64())], 0)
+        hold(connection, (([one], persons) for one, persons in (nothing, *values)), 1)
+        counted = count_values(connection, 0, kind, k, persons=True, every=is_mean(way))
+    # The recount holds every value once more, one by one.
+    if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
+        raise SourceError.too_many_values(column.column, len(counted.values), needed)
+    return published_values(counted, way, k).write(path)
+
+
+WAYS = FileStep(
+    "publish_of_tables",
+    make=_decide,
+    reads=lambda given, column: [
+        given.linked[column.table].sha256 if column.table in given.linked else given.key,
+        *column,
+        canonical_way(published_ways(given, column.table)[column.column]),
+    ],
+    settings=lambda given: [given.job.privacy.k, sorted(given.job.tree.chains.items())],
+    suffix=".arrow",
+)
+"""What is published of the values of a column, of all rows that are somebody's."""
+
+
+def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
+    """Returns what is published of the values of a column."""
+    return read_published_values(given.store.path(WAYS.made(given, column)))
+
+
+def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
+    """Returns the columns of a table of which every published value is shared by persons who are counted."""
+    return [WayColumn(table, name) for name, way in published_ways(given, table).items() if counts_people(way)]
+
+
+def without_values_of_few(
+    connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
+) -> PublishedValues:
+    """Publishes values that fewer than k persons of some rows have as the rest is published.
+
+    Args:
+        connection: Has what the rows are joined to.
+        given: The tables.
+        column: Which column.
+        known: What is published of its values.
+        rows: The rows that are published, as of ``values_with_persons``.
+    """
+    kind, person = carried_type(given, column), person_of(given, column.table)
+    pairs = f"SELECT m.{carried_place(given, column)} AS value, m.{person} AS person FROM {rows}"
+    connection.execute(f"CREATE OR REPLACE TABLE released AS {pairs}")
+    # Another connection to the same database reads on while this one writes.
+    read = connection.cursor().sql("FROM released").to_arrow_reader(BATCH_ROWS)
+    held = ((known.apply(batch.column(0).cast(kind)), batch.column(1)) for batch in read)
+    nothing = known.apply(pa.nulls(0, kind)), pa.nulls(0, pa.int64())
+    hold(connection, (([values], digests_of([whose], len(whose))) for values, whose in (nothing, *held)), 1)
+    return known.without(values_of_few(connection, 0, known, given.job.privacy.k, persons=True))
+
+
+def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
+    """Returns ``value``, each of a column once as DuckDB has it, and ``published``, what is published of it."""
+    statement = f"SELECT DISTINCT {carried_place(given, column)} AS value FROM {given.rows_of(column.table)}"
+    values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
+    known = read_published_values(given.store.path(decided))
+    published = known.apply(values.cast(carried_type(given, column)))
+    # Moments in the unit in which a column that says nothing would be written.
+    return pa.table({"value": values, "published": published.cast(values.type) if pt.is_timestamp(values.type) else published})
+
+
+def privacy_ways(given: Linking) -> list[object]:
+    """Returns how columns are published that a privacy model looks at, and what tells the rows apart that hold their values."""
+    found = list[object]()
+    for name, table in given.tables.items():
+        if asked := table.table.job.privacy.columns:
+            ways = {column: canonical_way(way) for column, way in published_ways(given, name).items() if column in asked}
+            found.append([name, given.linked[name].sha256 if name in given.linked else given.key, ways])
+    return found

@@ -1,0 +1,55 @@
+"""Several tables from a bucket and into one: the manifest last, and what is there verifies."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from flows.tables import tables
+from schemas.errors.base import StorageError, VerificationError
+from schemas.relational.tables_job import load_tables_job
+from tasks.publication.remote_target import at_hand
+from tasks.relational import publication
+from tasks.relational.verified import verify_tables
+from tests.flows.relational.hospital import JOB, hospital_tables
+from tests.servers import objects, s3_bucket
+
+pytestmark = [pytest.mark.ci, pytest.mark.slow]
+
+
+def test_tables_go_from_a_bucket_into_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = deepcopy(JOB) | {"target": "s3://bucket/releases"}
+    with s3_bucket():
+        system = objects()
+        for name, table in hospital_tables(150, 3).items():
+            pq.write_table(table, tmp_path / f"{name}.parquet")
+            system.put_file(str(tmp_path / f"{name}.parquet"), f"bucket/source/{name}/0.parquet")
+            job["tables"][name]["source"] = {"path": f"s3://bucket/source/{name}/*.parquet"}
+        path = tmp_path / "job.yaml"
+        path.write_text(yaml.safe_dump(job, sort_keys=False))
+
+        def refused(*_: object) -> None:
+            raise VerificationError("the release", ["it is refused"])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(publication, "deliver", refused)
+            with pytest.raises(VerificationError):
+                tables(path, ())
+        # What is refused late is taken away.
+        assert not system.find("bucket/releases")
+        made, again = tables(path, ()), tables(path, ())
+        assert (made.new, again.new, again.manifest) == (True, False, made.manifest)
+        release = f"bucket/releases/{made.manifest.release}"
+        assert system.cat_file("bucket/releases/CURRENT").decode().strip() == made.manifest.release
+        assert {one.removeprefix(f"{release}/") for one in system.find(release)} == {*made.manifest.listed, "manifest.json"}
+        with at_hand(f"s3://{release}") as folder:
+            assert verify_tables(load_tables_job(path), folder).recount is not None
+        content = json.loads(system.cat_file(f"{release}/manifest.json"))
+        system.pipe_file(f"{release}/manifest.json", json.dumps(content | {"histories": 1}).encode())
+        with pytest.raises(StorageError, match="altered"):
+            tables(path, ())
