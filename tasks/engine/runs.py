@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schemas.errors.folders import WorkError
 from schemas.errors.refusals import PolicyError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
@@ -205,8 +206,10 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
     """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty.
 
     Raises:
-        StorageError: a run is at work in it, or it is not ours.
+        StorageError: a run is at work in it, or it is not ours, or the work is in a bucket.
     """
+    if job.work_address is not None:
+        raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
     check_apart(job)

@@ -46,7 +46,7 @@ class PublishedSource:
         return f"(SELECT s.* REPLACE ({', '.join(self.columns)}) FROM {relation} AS s {' '.join(self.joins)})"
 
 
-class Holders(NamedTuple):
+class PublishedHolders(NamedTuple):
     """Who has which value of a source.
 
     Attributes:
@@ -59,7 +59,7 @@ class Holders(NamedTuple):
 
 
 def published_source(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str, holders: Holders | None = None
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str, holders: PublishedHolders | None = None
 ) -> PublishedSource:
     """Works out what is published of the source's values, and returns the source so.
 
@@ -75,7 +75,7 @@ def published_source(
     """
     if not job.columns.ways:
         return PublishedSource(original)
-    holders = holders or Holders(original.relation, original.persons(job))
+    holders = holders or PublishedHolders(original.relation, original.persons(job))
     joins, replaced, figures = [], [], {}
     for number, (name, way) in enumerate(job.columns.ways.items()):
         table, column = f"published_{number}", quote(name)
@@ -105,7 +105,7 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 
 
 def _worked_out(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, holders: Holders, name: str
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, holders: PublishedHolders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
     k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders

@@ -13,7 +13,7 @@ from schemas.job.job import Job
 from schemas.privacy.publish import counts_people
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from tasks.recount.labels.published import Holders, PublishedSource, published_source
+from tasks.recount.labels.published import PublishedHolders, PublishedSource, published_source
 from tasks.recount.original import Original
 from tasks.store.database import quote
 
@@ -63,7 +63,7 @@ def published_table(
     kept = {column: whole.at(column) for column in whole.sensitive}
     named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
     rows = f"(SELECT {named} FROM {owner_view(whole)})"
-    holders = Holders(f"(FROM {rows} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
+    holders = PublishedHolders(f"(FROM {rows} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
     published = published_source(connection, job, original, read.relation, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
     connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(rows)}')

@@ -199,7 +199,7 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
             raise KeyboardInterrupt
         return MethodRun(method=method, k=k, figures=figures)
 
-    monkeypatch.setattr("tasks.comparison.methods.run_method", run_method)
+    monkeypatch.setattr("tasks.comparison.method_phases.run_method", run_method)
     arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
     with pytest.raises(KeyboardInterrupt):
         getattr(flow, "fn", flow)(*arguments)
