@@ -102,12 +102,15 @@ def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.Data
     kept = {one.value for one in counts if one.people >= k}
     few = nulls if nulls < k else 0
     together = max(rest, few)
-    if kept and 0 < together < k:
+    # Fewer than k people have a word of their own: one text more joins them, or where there is none, they join the nulls of k.
+    lone = 0 < together < k
+    missing = lone and not kept and nulls >= k
+    if kept and lone:
         kept.discard(min((one for one in counts if one.value in kept), key=lambda one: one.people).value)
     word = OTHER
     while word in kept:
         word += "*"
-    instead = word if not pt.is_boolean(kind) else None
+    instead = word if not pt.is_boolean(kind) and not missing else None
     published = [one.value if one.value in kept else instead for one in counts]
     changed = [one.value not in kept for one in counts]
     return ValuePublication([*published, instead if few else None], [*changed, bool(few)], [0.0] * (len(counts) + 1), instead)
