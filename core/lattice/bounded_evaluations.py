@@ -137,7 +137,7 @@ class Evaluations:
 
     @property
     def measured(self) -> dict[str, float]:
-        """The best value by the name of its objective, as ``core.lattice.search.Found`` has it."""
+        """The best value by the name of its objective, as ``core.lattice.search.SearchResult`` has it."""
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
         return measured_by_name(self.objective, self.value, values, self.prices)
 

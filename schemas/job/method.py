@@ -108,7 +108,7 @@ class MethodEntry:
     Attributes:
         name: How a job calls it; its deployment has the same name.
         schema: Its settings; the docstrings are its part of the reference.
-        flow: The flow that runs a job with it: ``(job_file, settings)`` to a `tasks.publication.verify_and_publish.Published`.
+        flow: The flow that runs a job with it: ``(job_file, settings)`` to a `tasks.publication.verify_and_publish.PublishedRelease`.
         words: What it does, a sentence for report and comparison.
         suppressed: Why it suppresses records, where it does not count reasons.
         one_level: Whether it publishes one level for each whole column, so that stars and rounds go with it.
