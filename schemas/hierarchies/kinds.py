@@ -32,7 +32,8 @@ class HierarchyKind:
             folder)`` to `core.recount.labels.group_levels.Levels`. Without it a release cannot be held against its source, so that jobs
             with a hierarchy of the kind are refused.
         recount_axis: Reads labels for the recount where they may be of any level, in the same way, to a
-            `core.recount.labels.label_readers.LabelAxis`; for kinds with too many labels to list. Left out, the levels say what labels cover.
+            `core.recount.labels.label_readers.LabelAxis`; for kinds with too many labels to list. Left out, the levels say what labels
+            cover.
         recount_rule: Makes what tells the recount whether a label may be published where values are hidden: ``(qid, folder)`` to a
             `core.recount.labels.allowed_labels.Rule`; without it no label may.
     """

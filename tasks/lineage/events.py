@@ -17,7 +17,7 @@ from schemas.errors.base import SkaldError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.lineage.addresses import asset_address, sources_of
-from tasks.lineage.openlineage import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
+from tasks.lineage.sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient

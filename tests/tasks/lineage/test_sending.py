@@ -13,7 +13,7 @@ from openlineage.client import OpenLineageClient
 
 from schemas.job.job import load_job
 from tasks.lineage.events import RunEvents
-from tasks.lineage.openlineage import Sender
+from tasks.lineage.sending import Sender
 from tests.jobs import people, people_job
 
 
