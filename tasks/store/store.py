@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -205,10 +206,11 @@ class Store:
                 self._remove_kept(record)
 
     def mark_used(self) -> None:
-        """Notes the time at the records of all artefacts that this store had a use for."""
+        """Notes at the records of all artefacts that this store had a use for that they were read now; when they were made stays."""
         for step, key in self.used:
             with suppress(FileNotFoundError):
-                os.utime(self._record(step, key))
+                record = self._record(step, key)
+                os.utime(record, ns=(time.time_ns(), record.stat().st_mtime_ns))
 
     def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
         """Removes the artefacts that no run had a use for since a moment, but for the given ones.
@@ -220,7 +222,7 @@ class Store:
         for folder in self.folder.iterdir():
             if folder.is_dir() and folder.name != RELEASES:
                 for record in folder.glob("*.record"):
-                    if record.stat().st_mtime_ns < since and (folder.name, record.stem) not in kept:
+                    if record.stat().st_atime_ns < since and (folder.name, record.stem) not in kept:
                         self._remove_kept(record)
 
     def _remove_kept(self, record: Path) -> None:
