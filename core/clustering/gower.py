@@ -21,8 +21,8 @@ from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(
-    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.nearest", "clustering.cof",
-    "clustering.cof", "clustering.outlier_step", "clustering.semantic",
+    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.cof", "clustering.outlier_step",
+    "clustering.semantic",
 )  # fmt: skip
 UNIT = 1 << 20
 # Farther than UNIT from every place and 0 from itself, so that one comparison finds that one of two is missing.

@@ -6,7 +6,7 @@ ten others call one inside the other is optimised ten times. Here a kernel is co
 - Python calls it: its code and the code of all kernels below it are linked once, optimised once, and kept for the next process.
 - A kernel calls it: only its intermediate code is made, for the kernels above it to link.
 
-The machine code is the same as numba's: all that Python calls is optimised as a whole in both ways.
+numba, too, optimises all that Python calls as a whole. It only does so for every kernel below as well.
 """
 
 from __future__ import annotations

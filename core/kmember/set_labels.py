@@ -21,7 +21,7 @@ from core.compiling.compiled import compiler
 from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, ascending_order, column_price, whole
 
 MODULES = (
-    "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.blocks",
+    "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing",
     "kmember.class_dissolution", "kmember.blocks",
 )  # fmt: skip
 kernel = compiler(*MODULES)

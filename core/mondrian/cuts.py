@@ -16,6 +16,7 @@ from core.mondrian.rows import (  # fmt: skip
     Numbers,
     PersonsByRow,
     Rows,
+    doubled,
     find_extents,
     split,
     weigh,
@@ -223,11 +224,7 @@ def cut_all(
             continue
         middle = split(rows, (first, end), cut, room)
         if depth + 2 > stack.shape[0]:
-            deeper = np.empty((2 * stack.shape[0], 2 + qids), np.int64)
-            for at in range(depth):
-                for part in range(2 + qids):
-                    deeper[at, part] = stack[at, part]
-            stack = deeper
+            stack = doubled(stack)
         # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle

@@ -19,8 +19,8 @@ from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
 from core.mondrian.ranks import axes_scale, narrowed
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole
-from core.privacy.kernels import Demands, is_compiled
+from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, doubled, split, whole
+from core.privacy.kernels import MODULES, Demands, is_compiled
 from core.privacy.promise import Promise
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -53,17 +53,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 LEAF = -1
-kernel = compiler(
-    "recoding.price_kernels",
-    "privacy.holder_kernels",
-    "privacy.kernels",
-    "privacy.refusals",
-    "mondrian.rows",
-    "mondrian.halves",
-    "mondrian.scores",
-    "mondrian.cuts",
-    "mondrian.fragments",
-)  # fmt: skip
+kernel = compiler(*MODULES, "mondrian.fragments")
 
 
 @kernel
@@ -100,9 +90,9 @@ def cut_tree(
         middle = split(rows, (first, end), cut, room)
         nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
         if size + 2 > nodes.shape[0]:
-            nodes = np.concatenate((nodes, np.empty_like(nodes)))
+            nodes = doubled(nodes)
         if depth + 2 > stack.shape[0]:
-            stack = np.concatenate((stack, np.empty_like(stack)))
+            stack = doubled(stack)
         stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
         stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
         depth += 2

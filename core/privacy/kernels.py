@@ -15,16 +15,12 @@ from core.privacy.holders import Holders
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
-kernel = compiler(
-    "recoding.price_kernels",
-    "privacy.holder_kernels",
-    "privacy.kernels",
-    "privacy.refusals",
-    "mondrian.rows",
-    "mondrian.halves",
-    "mondrian.scores",
-    "mondrian.cuts",
-)
+MODULES = (
+    "recoding.price_kernels", "privacy.holder_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
+    "mondrian.scores", "mondrian.cuts",
+)  # fmt: skip
+"""The modules of the kernels that cut, which call each other."""
+kernel = compiler(*MODULES)
 NOT_ASKED = -1.0
 COMPILED = (DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, Holders)
 """The models that kernels know; the entries that make them say so."""

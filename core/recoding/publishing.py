@@ -79,12 +79,13 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
     rest = max(counted.rest, nulls)
-    if 0 < rest < k and shared.any():
+    lone = 0 < rest < k
+    # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
+    missing = lone and not shared.any() and counted.nulls > nulls
+    if lone and shared.any():
         shared = shared & ~_fewest(counted.people, shared)
     kept = counted.values.filter(pa.array(shared))
-    # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
-    alone = 0 < rest < k and not shared.any() and counted.nulls >= k
-    rest_as = pa.array([None if alone else _other(kept, kind)], kind)
+    rest_as = pa.array([None if missing else _other(kept, kind)], kind)
     return PublishedValues(kept, kept, kept[:0], kept[:0], rest_as, rest_as if nulls else pa.nulls(1, kind))
 
 

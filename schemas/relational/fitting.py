@@ -25,11 +25,9 @@ def column_list(value: object) -> list[str]:
 
 def table_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit in a job of several tables."""
-    faults = [
-        f"{place}: the artefacts of several tables are joined on this machine; give a folder"
-        for place in ("work",)
-        if isinstance(job.get(place), str) and is_address(job[place])
-    ]
+    faults = list[str]()
+    if isinstance(work := job.get("work"), str) and is_address(work):
+        faults.append("work: the artefacts of several tables are joined on this machine; give a folder")
     if "overlaps" in job:
         faults.append("overlaps: releases of several tables are compared with no earlier one yet, so none can be refused; leave it out")
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}

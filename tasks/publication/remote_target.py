@@ -27,7 +27,7 @@ from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
-from tasks.publication.staging import Published, published
+from tasks.publication.staging import Published, publish, published
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
@@ -82,11 +82,7 @@ def is_published(job: Job, release: str) -> bool:
         ObjectStoreError: the package of the object store is not installed.
         StorageError: a folder, the disk or another run stands in the way.
     """
-    return (
-        _remote_manifest(job, release, lambda content, _: content) is not None
-        if job.target_address
-        else (job.target_path / release).is_dir()
-    )
+    return _remote_manifest(job, release, any_manifest_of) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
 def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
@@ -100,18 +96,29 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
     """
-    return recall_from_store(job, release, work, manifest_of) if job.target_address else published(job, release)
+    return recalled_by(job, release, work, manifest_of, published)
 
 
-def recall_from_store(job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published]) -> Published | None:
-    """Returns the same of a release in a store, by what reads its manifest.
+def recalled_by(
+    job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Job, str], Published | None]
+) -> Published | None:
+    """Does what ``recall`` does for manifests of any kind.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        work: The work, while it is held.
+        read: Reads the manifest that a store has; the address is for messages.
+        here: Does the same of a target that is a folder.
 
     Raises:
         StorageError: as ``recall``.
     """
+    if not job.target_address:
+        return here(job, release)
     if (manifest := _remote_manifest(job, release, read)) is None:
         return None
-    system, root = file_system(str(job.target_address))
+    system, root = file_system(job.target_address)
     with told(f"{job.target_address}/{release}"):
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
@@ -136,12 +143,20 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
         system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
 
 
-def put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFile]) -> None:
-    """Puts data files that were recounted in staging into the store, and reads them back.
+def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile]) -> None:
+    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last.
 
     Raises:
-        ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
+        StorageError: the target cannot be written, has the release by now, or a store reads back otherwise.
     """
+    if not job.target_address:
+        return publish(job, staging, release)
+    lay_mark(job, release, work.generation)
+    _put_data(job, staging, release, files)
+    return deliver(job, staging, release, work)
+
+
+def _put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFile]) -> None:
     system, root = unpublished(job, release)
     with told(job.place_of(release)):
         for file in files:

@@ -14,6 +14,7 @@ from core.recount.relational.history_counts import TablesRecount
 from schemas.attacks.figures import attacked_words, broken_attacks
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
+from schemas.job.job import Job
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import table_job, tables_digest
 from schemas.relational.tables_job import TablesJob
@@ -24,8 +25,8 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
-from tasks.publication.remote_target import deliver, lay_mark, put_data, recall_from_store, withdrawn_if_refused
-from tasks.publication.staging import lost_files, point_current, publish, sealed_in, staging_folder
+from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
+from tasks.publication.staging import lost_files, point_current, sealed_in, staging_folder
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.figures import loss_of_tables, rows_of_tables
@@ -66,20 +67,22 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
     Raises:
         StorageError: it was published, but files are missing, or its manifest is not what was written.
     """
-    folder = run.job.target_path / release
-    if run.job.target_address:
-        recalled = recall_from_store(run.job, release, run.work, written_manifest)
-        if recalled:
-            run.published(())
-        return PublishedTables(recalled, folder, new=False) if recalled else None
+    manifest = recalled_by(run.job, release, run.work, written_manifest, _published_here)
+    if manifest is None:
+        return None
+    run.published(())
+    return PublishedTables(manifest, run.job.target_path / release, new=False)
+
+
+def _published_here(job: Job, release: str) -> TablesManifest | None:
+    folder = job.target_path / release
     if not folder.is_dir():
         return None
     manifest = read_tables_manifest(folder)
     if lost := lost_files(folder, manifest):
         raise StorageError.altered(release, lost)
-    point_current(run.job, release)
-    run.published(())
-    return PublishedTables(manifest, folder, new=False)
+    point_current(job, release)
+    return manifest
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
@@ -137,12 +140,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         whole = sealed_in(run.job, staging, made, report_texts(made), report_code_of_tables())
         run.work.keep()
         run.work.check()
-        if run.job.target_address:
-            lay_mark(run.job, given.release, run.work.generation)
-            put_data(run.job, staging, given.release, staged)
-            deliver(run.job, staging, given.release, run.work)
-        else:
-            publish(run.job, staging, given.release)
+        publish_staged(run.job, staging, given.release, run.work, staged)
         return whole
 
     whole = step_here("publish", "publish", finish)

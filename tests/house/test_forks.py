@@ -69,7 +69,7 @@ def comparisons_with_k(tree: ast.Module) -> int:
 
 @pytest.mark.parametrize(
     ("found", "most"),
-    [(asks_for_the_person, 56), (asks_for_workers, 14), (asks_for_a_bucket, 20), (remembers, 6)],
+    [(asks_for_the_person, 56), (asks_for_workers, 14), (asks_for_a_bucket, 19), (remembers, 6)],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_fork_stands_in_no_more_files(found: Found, most: int) -> None:
@@ -88,7 +88,7 @@ def test_tests_set_no_more_constants_by_their_paths() -> None:
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
         if (count := len(PRIVATE_BY_PATH.findall(path.read_text("utf-8"))))
     }
-    assert sum(counts.values()) <= 95, counts
+    assert sum(counts.values()) <= 94, counts
 
 
 def test_what_is_counted_is_found() -> None:

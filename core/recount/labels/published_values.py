@@ -104,7 +104,7 @@ def _in_words(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.Data
     together = max(rest, few)
     # Fewer than k people have a word of their own: one text more joins them, or where there is none, they join the nulls of k.
     lone = 0 < together < k
-    missing = lone and not kept and nulls >= k
+    missing = lone and not kept and nulls > few
     if kept and lone:
         kept.discard(min((one for one in counts if one.value in kept), key=lambda one: one.people).value)
     word = OTHER

@@ -160,7 +160,7 @@ def released_sql(given: ReleasedTables, table: str) -> str:
     payload = own.table.source.payload
     for place, name in enumerate(payload):
         if name in given.values.get(table, {}):
-            joins.append(f"LEFT JOIN published_{place} AS v{place} ON v{place}.value IS NOT DISTINCT FROM m.p{place}")
+            joins.append(f"LEFT JOIN published_p{place} AS v{place} ON v{place}.value IS NOT DISTINCT FROM m.p{place}")
         columns.append(f"{f'v{place}.published' if name in given.values.get(table, {}) else f'm.p{place}'} AS {quote(name)}")
     joins += kept_joins(given, table)
     order += [] if spec.key else list(map(quote, dict.fromkeys([*own.qids, *payload])))
@@ -190,9 +190,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         _labels(given, connection, table)
         for name, decided in given.values.get(table, {}).items():
             column = WayColumn(table, name)
-            connection.register(
-                carried_place(given, column).replace("p", "published_"), published_of_each(connection, given, column, decided)
-            )
+            connection.register(f"published_{carried_place(given, column)}", published_of_each(connection, given, column, decided))
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
         with pq.ParquetWriter(path, reader.schema.remove_metadata()) as writer:
