@@ -11,16 +11,33 @@ numba, too, optimises all that Python calls as a whole. It only does so for ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import sigutils, typing
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from core.compiling.borrowed import add_borrowing
 from core.compiling.libraries import CallerLibrary, PartLibrary, empty_library
 
 Types = tuple[Any, ...]
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Keeps the collector of unreachable objects from looking at the hundreds of thousands that a compilation holds until it ends."""
+    with global_compiler_lock:
+        was = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was:
+                gc.enable()
 
 
 class _CallerCompiler(Compiler):
@@ -31,13 +48,18 @@ class _CallerCompiler(Compiler):
         library = empty_library(CallerLibrary, self.state.targetctx, func.__qualname__)
         self.state.library = library
         self.state.flags.no_cfunc_wrapper = True
-        made = super().compile_extra(func)
+        with _collecting_nothing():
+            made = super().compile_extra(func)
         library.set_environments()
         return made
 
 
 class _PartCompiler(Compiler):
     """Compiles what kernels call."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Returns numba's passes, and one that leaves out what only those need who own arrays."""
+        return add_borrowing(self.state)
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         """Returns numba's result for the function, with nothing that Python could call."""

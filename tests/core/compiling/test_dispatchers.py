@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python
+from numba.core.runtime.nrt import rtsys
 
 from core.compiling.dispatchers import Kernel
 from core.compiling.libraries import PartLibrary
@@ -104,3 +107,67 @@ def test_what_was_kept_needs_no_compiler(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert said == ["[1, 2, 0] True", "[1, 2, 0] False"]
+
+
+class Pair(NamedTuple):
+    """Two arrays."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+
+def borrowed_sum(pair: Pair, rows: np.ndarray) -> int:
+    """Looks at arrays in all ways that make none: fields, views, rows, another pair."""
+    other, total = Pair(pair.second, pair.first[1:]), 0
+    for row in rows:
+        total += row[0]
+    some = other.first if total > 0 else other.second
+    other.second[:2] = 1
+    return total + some[0] + rows[0][1] + len(rows[:, 1])
+
+
+def made(pair: Pair) -> np.ndarray:
+    return np.where(pair.first > 0, pair.first, pair.second)
+
+
+def handed_back(pair: Pair) -> Pair:
+    return pair
+
+
+def copied_sum(pair: Pair, wanted: np.ndarray) -> int:
+    return pair.first[wanted].sum() + (pair.second + 1)[0]
+
+
+borrowed_kernel, made_kernel, back_kernel, copied_kernel = Kernel(borrowed_sum), Kernel(made), Kernel(handed_back), Kernel(copied_sum)
+
+
+def uses_all(pair: Pair, rows: np.ndarray, wanted: np.ndarray) -> int:
+    back = back_kernel(pair)
+    return borrowed_kernel(back, rows) + made_kernel(back)[-1] + copied_kernel(pair, wanted)
+
+
+def test_references_are_counted_only_where_arrays_are_made() -> None:
+    caller = Kernel(uses_all)
+
+    def given() -> tuple[Pair, np.ndarray, np.ndarray]:
+        return Pair(np.arange(4), np.arange(4) + 5), np.arange(6).reshape(3, 2), np.array([False, True, True, False])
+
+    arguments, found = given(), caller(*given())
+    counting = {
+        kernel.py_func.__name__: bool(made.target_context.enable_nrt)
+        for kernel in (borrowed_kernel, made_kernel, back_kernel, copied_kernel)
+        for made in kernel._parts.values()
+    }
+    assert counting == {"borrowed_sum": False, "made": True, "handed_back": True, "copied_sum": True}
+    # Python calls the kernels below by themselves, which compiles them once more.
+    assert found == uses_all(*given())
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    for _ in range(20):
+        arguments[0].first[:] = np.arange(4)
+        assert caller(*arguments) == found
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    # Whatever was made is gone, and what was borrowed is there.
+    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert sys.getrefcount(arguments[0].first) == sys.getrefcount(given()[0].first)
