@@ -4,9 +4,9 @@
 
 ``--data`` holds ``adult/adult.csv`` with its hierarchies, as the ARX project has them; without them as many synthetic patients are taken.
 The floor is a process that imports what reads and counts records. A first run finds no compiled loop, all others find them all; each
-runs in a folder of its own, so that none finds what another has counted. The table shows the least of some repeats, because a busy machine
-only adds. Limits are multiples of the floor, because machines differ. ``--arx`` names ARX's library (libarx-*.jar), which anonymises the
-same table in the same run. Ends with 1 if a figure is over its limit.
+runs in a folder of its own, so that none finds what another has counted. Machines differ, and one machine is faster at one minute than at
+the next: so the floor is measured beside each run, the ratio is the median of some pairs, and limits are ratios.
+``--arx`` names ARX's library (libarx-*.jar), which anonymises the same table in the same run. Ends with 1 if a figure is over its limit.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from socket import socket
+from typing import NamedTuple
 
 from benchmarks.local_suppression import DATA, ROOT, adult
 from benchmarks.measure import Cost, measure, skald
@@ -50,46 +51,57 @@ def main() -> None:
     given = parser.parse_args()
     # As users have it: where the environment forbids to keep bytecode, each process compiles all of Python's modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    with tempfile.TemporaryDirectory() as name:
-        folder, repeats = Path(name), given.repeats
-        floor = least(measure(FLOOR, folder) for _ in range(repeats))
-        warm = least(anonymised(folder, given.data) for _ in range(repeats + 1))
-        costs = {
-            "the floor: import polars, duckdb, pyarrow": floor,
-            "skald --help": least(measure(skald("--help"), ROOT) for _ in range(repeats)),
-            "skald plan": least(planned(folder, given.data) for _ in range(repeats)),
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, repeats = Path(temporary), given.repeats
+        median = partial(median_of, folder)
+        warm = median(anonymised(folder, given.data) for _ in range(repeats + 1))
+        runs = {
+            "skald --help": median(measure(skald("--help"), ROOT) for _ in range(repeats)),
+            "skald plan": median(planned(folder, given.data) for _ in range(repeats)),
             "skald run --direct": warm,
-            "skald run, no server configured": least(through_prefect(folder, given.data) for _ in range(repeats + 1)),
+            "skald run, no server configured": median(through_prefect(folder, given.data) for _ in range(repeats + 1)),
             "skald run, through a Prefect server": through_server(folder, given.data, repeats),
         }
-        limits = dict(zip(list(costs)[1:], (HELP, PLAN, WARM, PREFECT, warm.cpu / floor.cpu + SERVER), strict=True))
+        limits = dict(zip(runs, (HELP, PLAN, WARM, PREFECT, warm.ratio + SERVER), strict=True))
         for method in given.first:
             once = partial(anonymised, folder, given.data, method, NUMBA_CACHE_DIR=str(folder / f"loops-{method}"))
-            first, again = once(), least(once() for _ in range(repeats))
-            costs[f"first run of {method} over a warm one"] = Cost(first.wall - again.wall, first.cpu - again.cpu, first.peak)
-            limits[f"first run of {method} over a warm one"] = FIRST[method]
+            first, again = median(once() for _ in range(1)), median(once() for _ in range(repeats))
+            name = f"first run of {method} over a warm one"
+            runs[name] = Run(Cost(first.cost.cpu - again.cost.cpu, first.cost.wall - again.cost.wall, first.cost.peak), first.floor)
+            limits[name] = FIRST[method]
         if given.arx:
-            costs["ARX"] = least(arx(folder, given.data / "adult", given.arx) for _ in range(repeats))
-    print_costs(costs, limits, without_arx=not given.arx)
-    over = [name for name, most in limits.items() if costs[name].cpu > most * floor.cpu]
-    if over:
+            runs["ARX"] = median(arx(folder, given.data / "adult", given.arx) for _ in range(repeats))
+    print_runs(runs, limits, without_arx=not given.arx)
+    if over := [name for name, most in limits.items() if runs[name].ratio > most]:
         sys.exit(f"Over their limits: {', '.join(over)}.")
 
 
-def print_costs(costs: Mapping[str, Cost], limits: Mapping[str, float], *, without_arx: bool) -> None:
-    """Prints a line for each cost, with its ratio to the floor and the limit of that."""
-    floor = next(iter(costs.values()))
-    print(f"{'':<44}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'× floor':>9}{'at most':>9}")
-    for name, cost in costs.items():
-        most = f"{limits[name]:>9.1f}" if name in limits else ""
-        print(f"{name:<44}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak / 1e6:>9.0f}{cost.cpu / floor.cpu:>9.1f}{most}")
+class Run(NamedTuple):
+    """What a run costs, and the floor beside it."""
+
+    cost: Cost
+    floor: Cost
+
+    @property
+    def ratio(self) -> float:
+        """CPU in floors."""
+        return self.cost.cpu / self.floor.cpu
+
+
+def print_runs(runs: Mapping[str, Run], limits: Mapping[str, float], *, without_arx: bool) -> None:
+    """Prints a line for each run, with its ratio to the floor and the limit of that."""
+    print(f"{'':<44}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'floor':>8}{'× floor':>9}{'at most':>9}")
+    for name, run in runs.items():
+        most, cost = f"{limits[name]:>9.1f}" if name in limits else "", run.cost
+        print(f"{name:<44}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak / 1e6:>9.0f}{run.floor.cpu:>8.2f}{run.ratio:>9.1f}{most}")
     if without_arx:
         print(f"{'ARX':<44}{'no jar of it was named (--arx)':>34}")
 
 
-def least(costs: list[Cost] | Iterator[Cost]) -> Cost:
-    """The cheapest of some runs."""
-    return min(costs, key=lambda cost: cost.cpu)
+def median_of(folder: Path, costs: Iterator[Cost]) -> Run:
+    """Returns the median of some runs by their ratio to the floor, which is measured after each of them."""
+    runs = sorted((Run(cost, measure(FLOOR, folder)) for cost in costs), key=lambda run: run.ratio)
+    return runs[len(runs) // 2]
 
 
 def job_in(folder: Path, data: Path) -> Path:
@@ -115,10 +127,10 @@ def through_prefect(folder: Path, data: Path) -> Cost:
     return anonymised(folder, data, "skald", "--runner", "threads", PREFECT_HOME=str(folder / "home"))
 
 
-def through_server(folder: Path, data: Path, repeats: int) -> Cost:
+def through_server(folder: Path, data: Path, repeats: int) -> Run:
     """What the command costs that hands its run to a server; the server's own work is not in it."""
     with server(folder / "prefect") as environment:
-        return least(anonymised(folder, data, "skald", "--runner", "threads", **environment) for _ in range(repeats + 1))
+        return median_of(folder, (anonymised(folder, data, "skald", "--runner", "threads", **environment) for _ in range(repeats + 1)))
 
 
 @contextmanager

@@ -6,11 +6,11 @@ Every function takes distinct values, so that no record is looked at twice; loop
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from ffx import FF1
 from numpy.typing import NDArray
 
 from core.pseudonyms.keyed_hash import derived
@@ -18,6 +18,13 @@ from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, whole
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def _cipher(key: bytes, **digits: Any) -> Any:
+    """Returns the cipher FF1 of a key, over an alphabet or the digits of a radix."""
+    from ffx import FF1  # noqa: PLC0415 - loads a library of ciphers, which few jobs use
+
+    return FF1(derived(key, "ff1"), **digits)
 
 
 def has_text(dtype: pa.DataType) -> bool:
@@ -74,15 +81,15 @@ def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
         raise UnfitError(odd, "hold characters that are neither among encrypt's characters nor its separators")
     if short := pc.sum(pc.less(pc.count_substring_regex(values, f"[{_class(how.letters)}]"), how.least)).as_py():
         raise UnfitError(short, f"have fewer than {how.least} characters to encrypt and could be tried out; hash them, or give tokens")
-    return _each(FF1(derived(key, "ff1"), alphabet=how.letters).encrypt, values, how.separators)
+    return _each(_cipher(key, alphabet=how.letters).encrypt, values, how.separators)
 
 
 def decrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
     """Inverse of ``encrypted`` for text that has the form of pseudonyms; whole numbers are text as well."""
     if how.width is not None:
-        back = _each(FF1(derived(key, "ff1"), radix=10).decrypt, pc.utf8_lpad(values, how.width, "0"), "")
+        back = _each(_cipher(key, radix=10).decrypt, pc.utf8_lpad(values, how.width, "0"), "")
         return back.cast(pa.int64()).cast(pa.string()).cast(pa.large_string())
-    return _each(FF1(derived(key, "ff1"), alphabet=how.letters).decrypt, values, how.separators)
+    return _each(_cipher(key, alphabet=how.letters).decrypt, values, how.separators)
 
 
 def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
@@ -90,7 +97,7 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
     if odd := _mismatches(written, f"[0-9]{{1,{width}}}"):
         raise UnfitError(odd, f"are negative or have more than encrypt.width = {width} digits")
     # FF1 keeps lengths: without the zeros a short number would stay short, and there are few of those to try.
-    return _each(FF1(derived(key, "ff1"), radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
+    return _each(_cipher(key, radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
 
 
 def _mismatches(values: pa.Array, pattern: str) -> int:

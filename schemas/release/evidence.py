@@ -25,6 +25,8 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:skald:release:2"
 SCHEME = "ed25519:"
+SIGNING_KEY = "SKALD_SIGNING_KEY"
+"""The variable that names the file of the private key; unset or empty where nothing is signed."""
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
 
 

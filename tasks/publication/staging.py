@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +19,12 @@ from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, is_sealed, listing
+from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Signable, is_sealed, listing
 from schemas.release.files import Document
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
 from tasks.release.manifest import MOST_BYTES, is_readable, manifest_content, read_manifest
-from tasks.release.signatures import is_signing
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
@@ -174,7 +174,7 @@ def signer_of(job: Job) -> Signer | None:
     Raises:
         SigningKeyError: it names one that cannot be used.
     """
-    if not is_signing():
+    if not os.environ.get(SIGNING_KEY):
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
 

@@ -16,16 +16,16 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of, open_regular
-from schemas.release.evidence import SCHEME, Envelope, Signable, is_statement_of, read_envelope, signed_bytes, statement_of
-
-SIGNING_KEY = "SKALD_SIGNING_KEY"
-"""The variable that names the file of the private key; unset or empty where nothing is signed."""
-
-
-def is_signing() -> bool:
-    """Tells whether the environment names a key to sign releases with."""
-    return bool(os.environ.get(SIGNING_KEY))
-
+from schemas.release.evidence import (
+    SCHEME,
+    SIGNING_KEY,
+    Envelope,
+    Signable,
+    is_statement_of,
+    read_envelope,
+    signed_bytes,
+    statement_of,
+)
 
 MOST_BYTES = 10_000
 OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from schemas.errors.base import SkaldError
 from schemas.job.job import load_job
-from tasks.release.signatures import SIGNING_KEY, read_public_key
+from schemas.release.evidence import SIGNING_KEY
+from tasks.release.signatures import read_public_key
 from tasks.verification.release import Known, verify_published
 from tests.jobs import JOB, people, people_job
 from tests.tampering.kinds import Kind, private_key

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.promise
 
 TABLE = people(120)
 HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker"}
+UNUSED = {"cryptography", "sklearn", "polars", "prefect", "fsspec", "openlineage", "distributed", "starlette", "faker"}
 LOADED = """
 import sys
 from flows import cli
@@ -224,6 +225,13 @@ def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_impo
     assert sentence in done.stderr
     assert "prefect" not in modules
     assert not (prefect.folder / ".skald").exists()
+
+
+def test_a_small_run_loads_nothing_that_it_does_not_use(direct: CommandLine) -> None:
+    people_job(direct.folder, TABLE)
+    done, modules = loaded(direct, "run", "job.yaml", "--direct")
+    assert done.returncode == 0, done.stderr
+    assert modules & UNUSED == set()
 
 
 @pytest.mark.slow
