@@ -71,20 +71,28 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("risk before", risk_words(plan.risk, unit))
     if said := unit.warning():
         table.add_row("warning", said)
-    for name, text in forecast_rows(plan.forecast):
+    for name, text in forecast_rows(plan.forecast, plan.method):
         table.add_row(name, Text(text))
     return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
 
 
-def forecast_rows(forecast: Forecast | None) -> Iterator[tuple[str, str]]:
-    """Yields what several ways to anonymise would lose, and the line that asks for the one that loses least."""
+def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:
+    """Yields what several ways to anonymise would lose, and the line that asks for the one that loses least.
+
+    Args:
+        forecast: What was measured.
+        method: The job's own, which may be none of those that are measured.
+    """
     if forecast is None:
         return
     lost = (f"{one.way} {one.gcp:.3f}{'' if forecast.whole else f' ± {one.error:.3f}'}" for one in forecast.ways)
     of = "all records" if forecast.whole else f"samples of about {forecast.records:,} records; of all it is mostly less"
-    yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}"
-    best = min(forecast.ways, key=attrgetter("gcp"))
-    yield "least", f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods skald,mondrian"
+    measured = any(f"name: {method}" in WRITE[one.way] for one in forecast.ways)
+    own = "" if measured else f" · {method} is not measured by a plan"
+    yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}{own}"
+    best, methods = min(forecast.ways, key=attrgetter("gcp")), "skald,mondrian" + ("" if measured else f",{method}")
+    name = "least" if measured else "least of these"
+    yield name, f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods {methods}"
 
 
 def _counted(plan: Plan) -> bool:

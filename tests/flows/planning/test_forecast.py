@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from flows.terminal.plans import forecast_rows
 from schemas.job.job import load_job
-from tasks.planning.forecast import WRITE
+from tasks.planning.forecast import WRITE, Expected, Forecast
 from tasks.planning.plan import make_plan
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
@@ -71,3 +72,13 @@ def test_the_plan_shows_it_with_the_line_to_write(direct: CommandLine, tmp_path:
     said = direct("plan", job(tmp_path)).stdout
     assert "GCP by k alone, of all records: least GCP" in said
     assert any(f"{line} # " in said for line in WRITE.values())
+
+
+def test_a_method_that_is_not_measured_is_said_not_to_be() -> None:
+    ways = (Expected(way="least GCP", gcp=0.5, error=0.0), Expected(way="mondrian, score: ncp", gcp=0.25, error=0.0))
+    forecast = Forecast(records=100, whole=True, ways=ways)
+    measured, other = (dict(forecast_rows(forecast, method)) for method in ("mondrian", "kmember"))
+    assert "not measured" not in measured["would lose"]
+    assert measured["least"].endswith("--methods skald,mondrian")
+    assert other["would lose"].endswith("kmember is not measured by a plan")
+    assert other["least of these"].endswith("--methods skald,mondrian,kmember")
