@@ -18,7 +18,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.greedy_walks import changed
+from core.lattice.objectives import prices_of
 from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError
 from schemas.job.columns import QuasiIdentifier
@@ -68,7 +69,7 @@ def main() -> None:
     parser.add_argument("--efforts", default="1000,10000")
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--limit", type=float, default=0.01)
-    parser.add_argument("--objective", choices=["dm_star", "dm_all"], default="dm_star")
+    parser.add_argument("--objective", choices=["dm_star", "dm_all", "gcp"], default="dm_star")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--one", choices=list(WAYS), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -84,7 +85,8 @@ def main() -> None:
         for effort in asked.efforts.split(","):
             for way, name in WAYS.items():
                 found = alone(way, qids, effort)
-                value = f"{found['value']:,}" if found["value"] else "none"
+                shown = f"{found['value'] or 0:,.4f}" if isinstance(found["value"], float) else f"{found['value'] or 0:,}"
+                value = shown if found["value"] else "none"
                 gap = "unknown" if found["gap"] is None else f"{found['gap']:.1%}" if found["gap"] else "0: proved"
                 figures = f"{found['evaluated']:>9,} {value:>15} {gap:>9}{found['cpu']:>7.1f} {found['peak'] / 1e6:>8.0f}"
                 print(f"{qids:>4} {found['nodes']:>15,} {int(effort):>7,}  {name:<21}{figures}", flush=True)
@@ -102,24 +104,29 @@ def alone(way: str, qids: str, effort: str) -> dict[str, Any]:
 
 def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
     """Runs one search and returns its figures; compiling and reading are not in them, but the memory of both is."""
-    root, hierarchies = counted(source, int(asked.qids))
+    root, hierarchies, domains = counted(source, int(asked.qids))
     model, most = Promise(asked.k), floor(asked.limit * root.records)
-    Branching(root, hierarchies, model, most, asked.objective, 30).run()
+    prices = prices_of(asked.objective, hierarchies, domains, left=root)
+    Branching(root, hierarchies, model, most, asked.objective, 30, prices=prices).run()
     start = time.process_time()
     if asked.one == "ours":
-        found = Branching(root, hierarchies, model, most, asked.objective, int(asked.efforts)).run()
+        found = Branching(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices).run()
         assert found is not None
-        value = found.loss.dm_star if asked.objective == "dm_star" else found.loss.dm_all
+        counts = {"dm_star": found.loss.dm_star, "dm_all": found.loss.dm_all}
+        # A price is told by its bound and how far it is above that.
+        value = counts.get(asked.objective, (found.bound or 0) * (1 + (found.gap or 0)))
         figures = {"nodes": found.nodes, "evaluated": found.evaluated, "value": value, "gap": found.gap}
     else:
-        nodes = Evaluations(root, hierarchies, model, most, asked.objective, int(asked.efforts))
+        nodes = Evaluations(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices)
         lightning(nodes, 1 if asked.one == "up" else -1)
         figures = {"nodes": nodes.lattice.nodes, "evaluated": nodes.spent, "value": nodes.best and nodes.best[0], "gap": None}
+    if prices and figures["value"]:
+        figures["value"] /= root.records * len(hierarchies)
     return figures | {"cpu": time.process_time() - start, "peak": peak_rss()}
 
 
-def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy]]:
-    """Counts the cells of the finest node of the first so many QIDs."""
+def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy], Sequence[Domain]]:
+    """Counts the cells of the finest node of the first so many QIDs; returns them with their hierarchies and domains."""
     table = pq.read_table(source, columns=list(QIDS)[:qids]).combine_chunks()
     counter = DomainCounter(table.schema.types)
     for batch in table.to_batches():
@@ -130,7 +137,7 @@ def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy]]:
     packing = packing_of(finest, hierarchies)
     coders = [Coder(domain, hierarchy.groups[0]) for domain, hierarchy in zip(domains, hierarchies, strict=True)]
     words = packing.pack([coder.code(table[domain.qid].combine_chunks()) for coder, domain in zip(coders, domains, strict=True)])
-    return Histogram(finest, packing, *count_cells(words, packing.product)), hierarchies
+    return Histogram(finest, packing, *count_cells(words, packing.product)), hierarchies, domains
 
 
 def levels_of(domain: Domain) -> Any:
