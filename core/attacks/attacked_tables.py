@@ -32,8 +32,8 @@ class AttackedRelease:
     sizes: Codes
     labels: Codes
     values: dict[str, Codes]
-    places: Codes
-    is_whole: bool = True
+    class_codes: Codes
+    is_complete: bool = True
 
     @property
     def records(self) -> int:
@@ -62,8 +62,8 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
         sizes=np.bincount(owners, minlength=int(firsts.sum())),
         labels=ordered[firsts],
         values={name: codes[order] for name, codes in values.items()},
-        places=order,
-        is_whole=is_whole,
+        class_codes=order,
+        is_complete=is_whole,
     )
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from core.attacks.advantages import Guesses
 from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, fitting_classes, joint_codes
 
-BY_LEFT_OUT = "the value of somebody who was left out with them"
+FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 
 
-def inference_by_left_out(
+def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
 ) -> Guesses:
     """Plays the value of another person of the same combination: of those that k share and that were left out; control: of classes.
@@ -39,7 +39,7 @@ def inference_by_left_out(
     known = (labels >= 0).all(axis=1)
     left = known & (counts >= max(k, 2))[groups] & ~published[groups]
     mine, others = (_neighbours_right(groups[chosen], values[chosen], sample, random) for chosen in (left, known & published[groups]))
-    return Guesses("inference", column, BY_LEFT_OUT, *mine, *others)
+    return Guesses("inference", column, FROM_LEFT_OUT_PERSONS, *mine, *others)
 
 
 def _neighbours_right(groups: Codes, values: Codes, sample: int, random: np.random.Generator) -> tuple[int, int]:

@@ -26,8 +26,8 @@ def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chose
         chosen: The one that is emphasised.
         headed: Whether title and note are drawn; a page may have said them.
     """
-    full = most or max(chart.known, default=0.0) or 1.0
-    written = max([width_of(chart.missing), *(width_of(chart.spelt(value)) for value in chart.known)])
+    full = most or max(chart.known_figures, default=0.0) or 1.0
+    written = max([width_of(chart.missing), *(width_of(chart.spelt(value)) for value in chart.known_figures)])
     left = 16 + max((width_of(_cut(name)) for name in names), default=0)
     long = max(WIDTH - left - written - 16, 80)
     top = TOP + 4 if headed else 6
@@ -78,7 +78,11 @@ def grouped_bars(chart: Chart, places: Sequence[str], axis: str, *, base: float 
     group = len(chart.series) * WIDE
     area = max(len(places) * (group + APART), WIDTH - LEFT - 24, end - LEFT, chart.heading_width - LEFT)
     width, top = LEFT + area + 12, TOP + 30
-    scale = linear(max(chart.known, default=1.0)) if base is None else logarithmic(min([*chart.known, base]), max([*chart.known, 2 * base]))
+    scale = (
+        linear(max(chart.known_figures, default=1.0))
+        if base is None
+        else logarithmic(min([*chart.known_figures, base]), max([*chart.known_figures, 2 * base]))
+    )
     axes = Axes(scale, LEFT + area, top, HEIGHT - BOTTOM)
     middles = {name: LEFT + area * (place + 0.5) / len(places) for place, name in enumerate(places)}
     parts = [*chart.heading(), *signs, *axes.draw(chart, middles, axis)]

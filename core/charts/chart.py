@@ -28,7 +28,7 @@ class Scale:
     ticks: tuple[float, ...]
     log: bool = False
 
-    def place(self, value: float) -> float:
+    def relative_position(self, value: float) -> float:
         """Returns where a figure lies, from 0 to 1 for those between the ends."""
         if self.log:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
@@ -125,18 +125,18 @@ class Chart:
     note: str
     series: Mapping[str, Sequence[float | None]]
     spelt: Callable[[float], str] = short
-    looks: Mapping[str, ChartStyle] = field(default_factory=dict)
+    styles: Mapping[str, ChartStyle] = field(default_factory=dict)
     missing: str = "not measured"
 
     @property
-    def known(self) -> list[float]:
+    def known_figures(self) -> list[float]:
         """All figures that there are."""
         return [value for values in self.series.values() for value in values if value is not None]
 
     @property
     def named(self) -> list[tuple[str, ChartStyle, Sequence[float | None]]]:
         """Every series: its name, its look, its figures."""
-        return [(name, self.looks.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
+        return [(name, self.styles.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
 
     def heading(self) -> list[str]:
         """Draws title and note."""
@@ -164,7 +164,7 @@ class Axes:
 
     def height(self, value: float) -> float:
         """Returns the y of a figure."""
-        return self.bottom - (self.bottom - self.top) * self.scale.place(value)
+        return self.bottom - (self.bottom - self.top) * self.scale.relative_position(value)
 
     def draw(self, chart: Chart, places: Mapping[str, float], axis: str) -> list[str]:
         """Draws the ticks of the figures, the names of places at their x, and what the places are."""

@@ -20,7 +20,7 @@ def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = 
         axis: What they are.
         scale: Of the figures; chosen by them if left out.
     """
-    scale = scale or scale_of(chart.known)
+    scale = scale or scale_of(chart.known_figures)
     right = WIDTH - RIGHT
     width = max(right + 30 + max(map(width_of, chart.series)), chart.heading_width)
     # Names need room of their own, one below the other.

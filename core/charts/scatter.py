@@ -19,7 +19,7 @@ class ChartPoint:
     across: float
     up: float
     name: str
-    look: ChartStyle
+    style: ChartStyle
     chosen: bool = False
     leads_to: str = ""
 
@@ -36,13 +36,13 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
     """
     chart = Chart(title, note, {title: [one.up for one in points]}, short)
     across = scale_of([0.0, *(one.across for one in points)])
-    axes = Axes(scale_of([0.0, *chart.known]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
+    axes = Axes(scale_of([0.0, *chart.known_figures]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
     width = max(WIDTH, chart.heading_width)
     parts = [*chart.heading(), *axes.draw(chart, {spelt(tick): _x(across, tick) for tick in across.ticks}, axis)]
     for one in points:
         x, y = _x(across, one.across), axes.height(one.up)
         drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
-        drawn.append(mark(one.look, x, y))
+        drawn.append(mark(one.style, x, y))
         drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
         # A finger needs more room than a mark has.
         room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
@@ -51,4 +51,4 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
 
 
 def _x(scale: Scale, value: float) -> float:
-    return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.place(value)
+    return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.relative_position(value)

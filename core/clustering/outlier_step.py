@@ -68,7 +68,7 @@ class Handled:
 
     classes: NDArray[np.int32]
     detected: int
-    left: int
+    records_left: int
     recovered: int
     merged: int
 

@@ -22,7 +22,7 @@ class Moment(NamedTuple):
     """The integer that Arrow holds for a moment, and how a sentence calls it."""
 
     number: int
-    words: str
+    text: str
 
 
 def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
@@ -40,7 +40,7 @@ def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
     return Moment(first, f"0001-01-0{1 + inner}"), Moment(last, f"9999-12-{31 - inner}")
 
 
-def told_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
+def inclusive_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
     """Returns the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
 
     Dates and times as above, with the last of the days too whatever the zone: 9999-12-31 is what many write for never, and nothing is

@@ -104,7 +104,7 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[in
     return pa.schema(list(types.items())), unlike
 
 
-def told(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> dict[str, str]:
+def type_differences(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> dict[str, str]:
     """Returns of each column that files write differently what was made of it, in words."""
     found = {}
     for field in columns:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import PackedWords, Packing
 from core.columns.domains import Domain
 from core.columns.positions import position_finder
 
@@ -29,7 +29,7 @@ class Translation:
 
     own: Packing
     maps: tuple[NDArray[np.int64], ...]
-    whole: Packing
+    target_packing: Packing
 
     @classmethod
     def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
@@ -48,17 +48,17 @@ class Translation:
     def changes(self) -> bool:
         """Whether any code becomes another; a chunk that holds every value of the source is coded as the source is."""
         # A chunk's values are among the whole's, so that as many are the same ones.
-        return self.own.sizes != self.whole.sizes
+        return self.own.sizes != self.target_packing.sizes
 
     def same_as(self, other: Translation) -> bool:
         """Tells whether another chunk is translated in just the same way."""
         return self.own == other.own and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.maps, other.maps, strict=True))
 
-    def translated(self, words: Words) -> Words:
+    def translated(self, words: PackedWords) -> PackedWords:
         """Returns cells of the chunk as cells of the whole, in the same order, ascending if they were."""
         if not self.changes:
             return words
-        return self.whole.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
+        return self.target_packing.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
 
 
 def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:

@@ -30,7 +30,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
+def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
     """Counts the labels that tell a value which the job hides.
 
     Args:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.disclosing_labels import telling
+from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
@@ -49,7 +49,7 @@ class Hierarchy:
     least: int = 0
     extents: tuple[Extent | None, ...] = ()
     height: int | None = None
-    null_apart: bool = True
+    has_null_group: bool = True
 
     @property
     def levels(self) -> int:
@@ -66,7 +66,7 @@ class Hierarchy:
         """The levels above the first of the whole hierarchy, at least 1: what a level's share is a share of."""
         return max(self.top if self.height is None else self.height, 1)
 
-    def is_star(self, level: int) -> bool:
+    def is_suppressed_label(self, level: int) -> bool:
         """Tells whether a level is that of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
@@ -130,7 +130,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.axis for level in levels),
         _least(qid, levels, folder),
         tuple(level.extent for level in levels),
-        null_apart=not leaf,
+        has_null_group=not leaf,
     )
 
 
@@ -138,7 +138,7 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
     """Returns the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
     if not qid.hides:
         return 0
-    return next(number for number, level in enumerate(levels) if number and not telling(qid, level.labels, folder))
+    return next(number for number, level in enumerate(levels) if number and not count_disclosing_labels(qid, level.labels, folder))
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:

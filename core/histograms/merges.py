@@ -14,7 +14,7 @@ from core.order.sorting import ascending, order_of
 
 RANGE = 1 << 18
 """Rows that are summed together, about."""
-LOOKED_AT = 1 << 6
+CELLS_PER_SAMPLE = 1 << 6
 """One cell of so many says where ranges end."""
 UNUSED = 8
 """Which part of an array may be held for nothing by a sum that is shorter."""
@@ -69,7 +69,7 @@ def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
 
 def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
     """Returns where each range begins in each histogram, and where the last one ends, shape (ranges + 1, histograms)."""
-    some = np.sort(np.concatenate([part.cells[::LOOKED_AT] for part in parts]))
+    some = np.sort(np.concatenate([part.cells[::CELLS_PER_SAMPLE] for part in parts]))
     cuts = np.unique(some[[len(some) * number // ranges for number in range(1, ranges)]]) if len(some) else some
     # Equal cells are in one range, whichever histogram they are of.
     bounds = [np.concatenate([[0], np.searchsorted(part.cells, cuts), [len(part.cells)]]) for part in parts]

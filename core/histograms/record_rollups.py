@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import PackedWords, Packing
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
 from core.columns.node import Node
@@ -19,8 +19,8 @@ from core.histograms.cells import Cells, added_up, fits_array, hash_table, narro
 from core.histograms.grids import CountGrid, folded
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import occupied_counts
-from core.histograms.projections import Bundles, worth_of_groups
-from core.histograms.rollups import Decided, RollUps, worth_keeping
+from core.histograms.projections import Bundles, group_weights
+from core.histograms.rollups import Decided, RollUps, pays_to_cache
 
 FOLDED = 8
 """Entries of a grid that cost as much to roll up as an occupied cell does."""
@@ -44,7 +44,7 @@ SHRINK = 4
 """How many times smaller than a grid another on the way from it is at least."""
 
 
-Told = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArray[np.int64]]
+BundledCodes = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArray[np.int64]]
 """Codes of cells, shape (cells, bundles), where each bundle starts in the table of what they are worth, and the table."""
 
 
@@ -61,7 +61,7 @@ class Occupied:
 
     node: Node
     packing: Packing
-    words: Words
+    words: PackedWords
     counts: NDArray[np.signedinteger[Any]]
 
     @property
@@ -89,7 +89,7 @@ class Occupied:
         parts_in_parallel(take_apart, len(self.counts))
         return codes
 
-    def telling(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Told:
+    def varying_codes(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> BundledCodes:
         """Returns what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
 
         Args:
@@ -97,12 +97,12 @@ class Occupied:
             packing: Of the node.
             hierarchies: One per QID.
         """
-        places = self.bundles.telling(packing.sizes)
+        places = self.bundles.varying_bundles(packing.sizes)
         step = places[1] - places[0] if len(places) > 1 else 1
         evenly = range(places[0], places[-1] + 1, step)
         # Any two of three are evenly spaced, and nothing is copied.
         rows = self.bundled[places[0] : places[-1] + 1 : step] if list(evenly) == places else self.bundled[places]
-        return rows.T, *self.bundles.worth(worth_of_groups(self.node, node, packing, hierarchies), places)
+        return rows.T, *self.bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
 
 
 Form = CountGrid | Occupied
@@ -170,7 +170,7 @@ class RecordRollUps(RollUps[Form]):
             return base
         self.made += 1
         made = self._rolled(base, node)
-        if keep and worth_keeping(self._work(base), self._work(made)):
+        if keep and pays_to_cache(self._work(base), self._work(made)):
             self._put(made, base)
         return made
 
@@ -179,12 +179,12 @@ class RecordRollUps(RollUps[Form]):
         if isinstance(base, CountGrid):
             return folded(base, node, packing, self._hierarchies)
         if fits_array(packing, len(base.counts)):
-            codes, starts, worth = base.telling(node, packing, self._hierarchies)
+            codes, starts, worth = base.varying_codes(node, packing, self._hierarchies)
             return CountGrid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
         # What is kept makes room for the table.
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
-            keys = number_cells(*base.telling(node, packing, self._hierarchies))
+            keys = number_cells(*base.varying_codes(node, packing, self._hierarchies))
             rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
             return Occupied(node, packing, (keys[rows],), sums)
         cells = self._root_cells if base is self._kept[0] else _taken_apart(base)

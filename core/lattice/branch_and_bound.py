@@ -57,7 +57,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import KEPT_CELLS, SearchResult, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, SearchResult, unwatched
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
@@ -93,7 +93,7 @@ class Branching:
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
-        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
+        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
         prices: LevelPrices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells

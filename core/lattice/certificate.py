@@ -69,12 +69,12 @@ class Examination:
     most_suppressed: int
     objective: str
     most_cells: int
-    kept_cells: int
+    most_cached_cells: int
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons_of: PersonsOf = lambda root: None
-    look: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
@@ -142,13 +142,13 @@ class Examination:
             self.promise,
             self.most_suppressed,
             self.objective,
-            self.kept_cells,
+            self.most_cached_cells,
             known,
             best,
             self.sensitive,
             self.prices,
             self.persons_of(histogram),
-            self.look,
+            self.report_progress,
         )
         found = search.run()
         self.roots.append(histogram.node)

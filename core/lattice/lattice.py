@@ -34,7 +34,7 @@ class Lattice:
     highest: tuple[int, ...] = ()
 
     @classmethod
-    def whole(cls, levels: Sequence[int]) -> Lattice:
+    def from_exact_values(cls, levels: Sequence[int]) -> Lattice:
         """Returns the lattice whose root leaves all values as they are."""
         return cls(tuple(levels), (0,) * len(levels))
 

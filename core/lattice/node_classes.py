@@ -56,7 +56,7 @@ class NodeClasses(ABC):
         """How many different units there are in all."""
 
     @property
-    def made(self) -> int:
+    def histograms_rolled_up(self) -> int:
         """How many histograms were rolled up."""
         return self._rolled.made
 
@@ -101,7 +101,8 @@ class _OfPersons(NodeClasses):
         super().__init__(roll_ups)
         self._roll_ups, self._persons, self._of_units = roll_ups, persons, of_units
         self._wholes = {
-            domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
+            domain.qid: (axis, roll_ups.source_value_counts(domain.qid, axis, domain.size))
+            for axis, domain in enumerate(sensitive, start=qids)
         }
 
     @cached_property

@@ -74,7 +74,7 @@ class Counting:
     floor: Callable[[Loss, int, int, int], int | float]
     growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
     region: Callable[[NodeRegion], int | float] | None = None
-    squares: bool = False
+    sums_squares: bool = False
     of_units: bool = False
 
 
@@ -117,11 +117,11 @@ def _class_size(region: NodeRegion) -> float:
 
 
 DM_STAR = Counting(
-    lambda loss, released, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, squares=True
+    lambda loss, released, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, sums_squares=True
 )
 """Σ over published classes |E|² + s² (papers/skald.txt, eq. 4)."""
 DM_ALL = Counting(
-    lambda loss, released, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, squares=True
+    lambda loss, released, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, sums_squares=True
 )
 """Σ over all cells |E|² (El Emam et al. 2009; ARX)."""
 C_AVG = Counting(

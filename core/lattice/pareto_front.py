@@ -43,7 +43,7 @@ class ParetoNode:
     optimal: bool
 
 
-def front_of(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
+def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
     """Returns the front, by GCP.
 
     Args:

@@ -13,7 +13,7 @@ from core.privacy.holders import ClosenessHolders, DistinctHolders, EntropyHolde
 from core.privacy.models import SLACK
 
 kernel = compiler("privacy.holder_kernels")
-NOT_ASKED = -1.0
+NO_BOUND = -1.0
 
 
 class HolderBounds(NamedTuple):
@@ -28,7 +28,7 @@ class HolderBounds(NamedTuple):
         shares: Shape (columns, most values): the share of all persons who hold each value.
     """
 
-    asked: NDArray[np.bool_]
+    columns_bounded: NDArray[np.bool_]
     distinct: NDArray[np.int64]
     recursive: NDArray[np.int64]
     entropies: NDArray[np.float64]
@@ -36,14 +36,14 @@ class HolderBounds(NamedTuple):
     shares: NDArray[np.float64]
 
 
-def nothing_held(columns: int, most: int) -> HolderBounds:
+def no_holder_bounds(columns: int, most: int) -> HolderBounds:
     """Returns that nothing is asked of so many columns, of at most so many values."""
     return HolderBounds(
         np.zeros(columns, np.bool_),
         np.full(columns, -1, np.int64),
         np.full((columns, 2), -1, np.int64),
-        np.full((columns, 2), NOT_ASKED),
-        np.full(columns, NOT_ASKED),
+        np.full((columns, 2), NO_BOUND),
+        np.full(columns, NO_BOUND),
         np.zeros((columns, most)),
     )
 
@@ -60,12 +60,12 @@ def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: ND
     Raises:
         TypeError: a condition that kernels do not know.
     """
-    held.asked[column] = True
+    held.columns_bounded[column] = True
     match model:
         case DistinctHolders():
             held.distinct[column] = model.l
         case EntropyHolders():
-            held.entropies[column] = (np.log(model.least) - SLACK if model.least > 1 else NOT_ASKED), model.values
+            held.entropies[column] = (np.log(model.least) - SLACK if model.least > 1 else NO_BOUND), model.values
         case RecursiveHolders():
             held.recursive[column] = model.c.numerator, model.c.denominator
         case ClosenessHolders():
@@ -76,7 +76,7 @@ def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: ND
 
 
 @kernel
-def held_by_few(
+def held_by_few_persons(
     persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: HolderBounds
 ) -> bool:
     """Tells whether no value of a class is held by too many of its persons.
@@ -90,7 +90,7 @@ def held_by_few(
         null: The code of the null where that is no value of diversity, else -1.
         held: What is asked.
     """
-    if not held.asked[column]:
+    if not held.columns_bounded[column]:
         return True
     kept = True
     for index in range(size):

@@ -136,7 +136,7 @@ class ClosenessHolders(Holders):
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Returns which values are held by a share that is too large."""
-        return np.array(held.counts / persons > self.t + held.whole[held.values] / self.people + SLACK, np.bool_)
+        return np.array(held.counts / persons > self.t + held.source_counts[held.values] / self.people + SLACK, np.bool_)
 
 
 def condition_of(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:

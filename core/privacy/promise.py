@@ -70,7 +70,7 @@ class Promise:
         added = [found for one in self.models if (found := condition_of(one, wholes, people)) is not None and found.column in several]
         return Promise(self.k, (*self.models, *added)) if added else self
 
-    def column_held(self, units: Counts, spreads: Spreads) -> str | None:
+    def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
         """Returns the column of which too many persons hold one value, if one class fails by nothing else.
 
         Args:

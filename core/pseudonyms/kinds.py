@@ -19,7 +19,7 @@ from schemas.pseudonyms.treatments import (
     ShiftTreatment,
     TokenTreatment,
     TreatmentSpec,
-    whole,
+    full_match_pattern,
 )
 
 DATE_LENGTH = 10
@@ -58,15 +58,15 @@ def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
 
 def tokens(_spec: TokenTreatment, values: pa.Array, means: Means) -> pa.Array:
     """Returns the token of each value, as large text."""
-    assert means.look_up is not None
-    return means.look_up(texts(values))
+    assert means.find_pseudonyms is not None
+    return means.find_pseudonyms(texts(values))
 
 
 def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
     """Returns the value of each token, as large text; null for what is no token."""
-    assert means.look_up is not None
+    assert means.find_pseudonyms is not None
     coded = pseudonyms.dictionary_encode()
-    return means.look_up(coded.dictionary).take(coded.indices)
+    return means.find_pseudonyms(coded.dictionary).take(coded.indices)
 
 
 def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
@@ -80,7 +80,7 @@ def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
 
 def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
     """Returns what each was before it was encrypted, as large text; null for what has not the form of a pseudonym."""
-    fits = pc.match_substring_regex(pseudonyms, whole(treatment_kind(spec).form(spec)))
+    fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
     back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 

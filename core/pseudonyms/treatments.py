@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.pseudonyms.keyed_hash import derived
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, whole
+from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, full_match_pattern
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -54,9 +54,9 @@ def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
 
 
 def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
-    if unmatched := pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py():
+    if unmatched := pc.sum(pc.invert(pc.match_substring_regex(values, full_match_pattern(pattern)))).as_py():
         raise UnfitError(unmatched, "do not match mask.pattern; let it cover them too, say with |.* at its end, whose groups are empty")
-    made = pc.replace_substring_regex(values, whole(pattern), replacement, max_replacements=1)
+    made = pc.replace_substring_regex(values, full_match_pattern(pattern), replacement, max_replacements=1)
     if same := pc.sum(pc.and_(pc.equal(made, values), pc.greater(pc.utf8_length(values), 0))).as_py():
         raise UnfitError(same, "would be published as they are by mask.replacement; let it keep less")
     return made
@@ -94,7 +94,7 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
 
 
 def _mismatches(values: pa.Array, pattern: str) -> int:
-    return int(pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py() or 0)
+    return int(pc.sum(pc.invert(pc.match_substring_regex(values, full_match_pattern(pattern)))).as_py() or 0)
 
 
 def _class(characters: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recoding.kernels import count_distinct, count_members, place_members
+from core.recoding.kernels import count_distinct, count_members, gather_members
 
 
 def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -26,7 +26,7 @@ def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.i
     count_members(classes, counts)
     ends = np.append(0, np.cumsum(counts)).astype(np.int64)
     order = np.empty(int(ends[-1]), np.int64)
-    place_members(classes, ends[:-1].copy(), order)
+    gather_members(classes, ends[:-1].copy(), order)
     return order, ends
 
 
@@ -82,7 +82,7 @@ class Sets:
         # reduceat gives an empty range the value at its start; no class is empty.
         return np.minimum.reduceat(mine, self.starts), np.maximum.reduceat(mine, self.starts)
 
-    def known(self, codes: NDArray[np.integer], null: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    def code_bounds(self, codes: NDArray[np.integer], null: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Returns the least and the greatest code of each class that is not the highest, ``null``, and which classes hold both.
 
         Of a class that holds nothing else both are ``null``. Shapes (classes,).

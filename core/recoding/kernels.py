@@ -22,7 +22,7 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
 
 
 @kernel
-def place_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     """Puts each record at the next place of its class.
 
     Args:
@@ -66,7 +66,7 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
 
 
 @kernel
-def cut_places(
+def cut_grid_lines(
     places: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Cuts a grid along its lines, widest first, nearest to the middle first, where k people are on both sides up to the next cut.

@@ -20,7 +20,7 @@ from core.columns.column_types import is_text
 from core.formats.published import PublishedValues, value_keys
 from core.recoding.ends import grid_of
 from core.recoding.group_kernels import cut_groups
-from core.recoding.kernels import cut_places
+from core.recoding.kernels import cut_grid_lines
 from schemas.privacy.publish import OTHER, SHARED, Publishing, Way
 
 Counts = NDArray[np.int64]
@@ -44,7 +44,7 @@ class CountedValues:
     least: Counts
     records: Counts
     nulls: int
-    rest: int
+    other_records: int
 
 
 def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
@@ -78,7 +78,7 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
     """Keeps texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
-    rest = max(counted.rest, nulls)
+    rest = max(counted.other_records, nulls)
     lone = 0 < rest < k
     # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
     missing = lone and not shared.any() and counted.nulls > nulls
@@ -118,7 +118,7 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
     unpublished = int(counted.least[~shared].sum()) if len(others) and not len(starts) else 0
     if len(others) and not len(starts):
         starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
-    missing = max(counted.nulls, counted.rest if len(others) and published.null_count else unpublished)
+    missing = max(counted.nulls, counted.other_records if len(others) and published.null_count else unpublished)
     kept = values.filter(pa.array(shared))
     kept_as = kept
     if 0 < missing < k and (len(kept) or people.any()):
@@ -136,7 +136,7 @@ def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array
         return none
     grid, before = grid_of(values, None), np.append(0, np.cumsum(people))
     lines = np.zeros(len(values), np.int64)
-    cuts = cut_places(grid.places, before, grid.widths, k, lines)
+    cuts = cut_grid_lines(grid.grid_lines, before, grid.widths, k, lines)
     cuts[0] = False
     firsts = np.flatnonzero(cuts)
     if not len(firsts):

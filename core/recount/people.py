@@ -67,7 +67,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     """
 
 
-def held_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
+def holder_values_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
     """Returns the statement that makes the table of who is in which combination: ``combination``, ``person``, ``value_0`` …, ``records``.
 
     Classes that publish the same are one combination; a class that none publishes has a null there.
@@ -165,7 +165,7 @@ def valued_sql(held: str, value: str) -> str:
     return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
 
 
-def valued_whole_sql(held: str, value: str) -> str:
+def source_pairs_sql(held: str, value: str) -> str:
     """Returns what is read as ``holder`` and ``value``, each person and value of all combinations together once.
 
     Args:
@@ -200,7 +200,7 @@ def _holder(persons: Sequence[str]) -> str:
     return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
 
 
-def whole_counts_sql(people: str, source: str = "", column: str = "") -> str:
+def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
     """Returns the statement that counts persons by value: ``value``, ``records`` (who has it) and ``persons`` (of all values together).
 
     A value that only records of nobody have is one of 0 persons. It is a place of the ordered distance as any other is: how far values

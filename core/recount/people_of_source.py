@@ -63,7 +63,7 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
     return f"CREATE OR REPLACE TEMP TABLE persons AS SELECT *, row_number() OVER () + {NOBODY} AS person FROM ({each})"
 
 
-def given_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
+def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
     """Returns the statement that makes the table ``given``: ``class``, ``person``, ``value_0`` … and ``records`` of the source.
 
     Args:

@@ -74,4 +74,6 @@ class ClassTable:
 def regrouped(spread: Spread, owners: Integers) -> Spread:
     """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
     mine = owners[spread.owners]
-    return spread_of_keys(*summed(np.where(mine < 0, -1, mine * len(spread.whole) + spread.values), spread.counts), spread.whole)
+    return spread_of_keys(
+        *summed(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
+    )

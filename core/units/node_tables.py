@@ -8,10 +8,10 @@ from typing import NamedTuple
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import places_in, roll_up
+from core.histograms.cells import positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram
 from core.units.class_table import ClassTable
-from core.units.members import ClassMembers, Whose
+from core.units.members import ClassMembers, SourceMembers
 from core.units.sensitive_axes import classes_of, unchanged, without_sensitive
 
 
@@ -22,7 +22,9 @@ class NodeTable(NamedTuple):
     classes: ClassTable
 
 
-def table_at(root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: Whose | None) -> NodeTable:
+def table_at(
+    root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
+) -> NodeTable:
     """Counts the cells of a node.
 
     Args:
@@ -37,5 +39,5 @@ def table_at(root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sens
     plain = without_sensitive(cells, hierarchies)
     if whose is None:
         return NodeTable(plain, classes_of(cells, sensitive)[0])
-    members = ClassMembers(whose, places_in(plain, root.node, root.codes, hierarchies))
+    members = ClassMembers(whose, positions_of_finer_cells(plain, root.node, root.codes, hierarchies))
     return NodeTable(plain, ClassTable.of_members(plain.counts, members))

@@ -18,7 +18,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 from core.units.class_table import ClassTable
-from core.units.unit import Records, whole_of
+from core.units.unit import Records, source_value_counts
 
 
 def unchanged(domain: Domain) -> Hierarchy:
@@ -47,7 +47,7 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
     counts = np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts
     unit = Records(cells.counts)
     spreads = {
-        domain.qid: unit.spread(owners, codes[:, axis].astype(np.int64), whole_of(domain))
+        domain.qid: unit.spread(owners, codes[:, axis].astype(np.int64), source_value_counts(domain))
         for axis, domain in enumerate(sensitive, start=qids)
     }
     return ClassTable(counts, counts, spreads), codes[starts, :qids]

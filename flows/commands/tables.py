@@ -34,7 +34,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
         return
     from flows.terminal.tables import tables_summary
 
-    place = unit_job(loaded).place_of(published.manifest.release)
+    place = unit_job(loaded).release_location(published.manifest.release)
     Screen().print(tables_summary(published.manifest, place, new=published.new))
 
 

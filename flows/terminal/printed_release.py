@@ -40,4 +40,4 @@ def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold:
         if os.environ.get("SKALD_DEBUG"):
             raise
         # Of another error its kind alone.
-        raise PrintingError.not_told(manifest.release, type(error).__name__) from None
+        raise PrintingError.summary_failed(manifest.release, type(error).__name__) from None

@@ -67,6 +67,6 @@ def broken_attacks(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     return [one for one in attacks if one.verdict == "broken"]
 
 
-def attacked_words(one: AttackFigures) -> str:
+def attacks_sentence(one: AttackFigures) -> str:
     """Returns what an attack is called: its name, what it aims at, and what the attacker knows."""
     return f"{one.name.replace('_', ' ')}{f' of {one.target!r}' if one.target else ''} by {one.knows}"

@@ -313,16 +313,16 @@ def decimals(number: Decimal) -> int:
 def width_faults(widths: list[Decimal]) -> list[str]:
     """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
-        return [f"widths must be positive; at fault: {places_of_widths(low)}"]
+        return [f"widths must be positive; at fault: {width_positions_text(low)}"]
     exact = [Fraction(width) for width in widths]
     steps = list(enumerate(pairwise(exact), 1))
     if falling := [position for position, (fine, coarse) in steps if coarse <= fine]:
-        return [f"widths must grow from level to level; at fault: {places_of_widths(falling)}"]
+        return [f"widths must grow from level to level; at fault: {width_positions_text(falling)}"]
     if odd := [position for position, (fine, coarse) in steps if (coarse / fine).denominator != 1]:
-        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {places_of_widths(odd)}"]
+        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {width_positions_text(odd)}"]
     return []
 
 
-def places_of_widths(positions: list[int]) -> str:
+def width_positions_text(positions: list[int]) -> str:
     """Returns ``widths[3], widths[5]``."""
     return ", ".join(f"widths[{position}]" for position in positions)

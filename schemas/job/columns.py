@@ -230,7 +230,7 @@ class Columns(StrictModel):
         return self._ways
 
     @property
-    def kept_values(self) -> list[str]:
+    def values_published_as_is(self) -> list[str]:
         """Sensitive columns, and those of which is counted who shares a published value: they are kept with persons for the recount."""
         return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
@@ -245,7 +245,7 @@ class Columns(StrictModel):
         return [entry for entry in self.identifiers if isinstance(entry, str)]
 
     @property
-    def kept_back(self) -> list[str]:
+    def columns_withheld(self) -> list[str]:
         """All columns that are not published: identifiers without a treatment, and those that are withheld."""
         return [*self.dropped, *self.withheld]
 
@@ -279,7 +279,7 @@ def names(columns: object) -> Iterator[str]:
             yield name
 
 
-def said_ways(columns: Mapping[str, object]) -> Iterator[str]:
+def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
     """Yields the columns, not yet read, that are published otherwise than they are."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)

@@ -122,6 +122,6 @@ class Connection(StrictModel):
             raise fault("needs one of uri, env and file")
         return self
 
-    def said_in(self, folder: Path) -> str:
+    def identity_without_secret(self, folder: Path) -> str:
         """Returns what tells connections apart without a secret: the address, or where it is kept."""
         return f"uri {self.uri}" if self.uri else f"env {self.env}" if self.env else f"file {folder / (self.file or '')}"

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJs
 from schemas.attacks.settings import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, said_ways
+from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, treatments_given
 from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
@@ -124,7 +124,7 @@ class Job(JobModel):
         return self._may_be_empty
 
     @property
-    def asked_method(self) -> str:
+    def method_named(self) -> str:
         """The method that the job file names, also where this is one of several tables."""
         return self._method_of_several or self.method.name
 
@@ -157,7 +157,7 @@ class Job(JobModel):
         """The address in an object store that gets the releases, if it is one."""
         return self.target if isinstance(self.target, str) else None
 
-    def place_of(self, release: str) -> str:
+    def release_location(self, release: str) -> str:
         """Returns where people find a release: a folder or an address."""
         return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
 
@@ -181,7 +181,7 @@ class Job(JobModel):
         return self.work if isinstance(self.work, str) else None
 
     @property
-    def work_place(self) -> str:
+    def work_location(self) -> str:
         """Where the artefacts are, as other runs and machines know it: an absolute path or an address."""
         return self.work_address or str(self.work_path)
 
@@ -238,7 +238,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    if published := [*said_ways(columns)]:
+    if published := [*treatments_given(columns)]:
         faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in published]
         if job.get("replay") is not None:
             faults.append("replay: columns with publish are decided anew for each release; leave replay out, or publish")

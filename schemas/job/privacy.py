@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from schemas.job.method import METHODS
-from schemas.privacy.kinds import Closeness, Diversity, PrivacyKind, models_asked
+from schemas.privacy.kinds import Closeness, Diversity, PrivacyKind, models_in_job
 from schemas.reading.model import StrictModel
 
 
@@ -32,7 +32,7 @@ class Privacy(StrictModel):
     @property
     def models(self) -> Iterator[tuple[PrivacyKind, str, Any]]:
         """The entry of each model, the sensitive column, and what the job says of it."""
-        return models_asked(dict(self))
+        return models_in_job(dict(self))
 
     def summary(self) -> dict[str, Any]:
         """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
@@ -54,6 +54,6 @@ def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
         return []
     return [
         f"privacy.{kind.section}.{column}: {kind.name} is not known to the compiled cuts of method {method}; choose another, such as skald"
-        for kind, column, _ in models_asked(privacy)
+        for kind, column, _ in models_in_job(privacy)
         if not kind.compiled
     ]

@@ -27,8 +27,8 @@ _KEYS = (
 # Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
 _NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
 # No user and password before an address.
-_PLACES = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
-Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_PLACES})$", max_length=2000)]
+_LOCATIONS = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
+Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_LOCATIONS})$", max_length=2000)]
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from schemas.errors.base import listed, nearest
 from schemas.job.connection import Connection, address_faults
-from schemas.job.formats import FORMATS, ROWS, foreign_keys, foreign_words, format_of_connection, format_of_suffix
+from schemas.job.formats import FORMATS, ROWS, format_of_connection, format_of_suffix, unsupported_format_sentence, unused_format_keys
 from schemas.reading.model import Character, StrictModel, Title, alternatives, fault
 from schemas.reading.registry import OneOf
 
@@ -78,7 +78,7 @@ def readable_format(value: object) -> object:
     Raises:
         PydanticCustomError: one of these, with what to give instead.
     """
-    if isinstance(value, str) and value not in FORMATS and (words := foreign_words(f".{value.lower()}")):
+    if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
 
@@ -155,7 +155,7 @@ class Source(StrictModel):
         faults, entry = [], FORMATS[self.format]
         told = {suffix(path) for path in self.path}
         if "format" not in self.model_fields_set:
-            faults += [f"path is {words}" for words in dict.fromkeys(map(foreign_words, sorted(told))) if words]
+            faults += [f"path is {words}" for words in dict.fromkeys(map(unsupported_format_sentence, sorted(told))) if words]
         if "format" not in self.model_fields_set and len({format_of_suffix(ending).name for ending in told}) > 1:
             faults.append("the paths are of different formats; give one format, or make a job for each")
         if "delimiter" not in self.model_fields_set and ".tsv" in told and len(told) > 1:
@@ -165,7 +165,7 @@ class Source(StrictModel):
         if not entry.pathless and not self.path:
             faults.append("path is missing; add it")
         given = {name for name in self.model_fields_set if self._says(name)}
-        faults += [f"{listed(names)} {only}" for names, only in foreign_keys(entry, given, folders=self.hive)]
+        faults += [f"{listed(names)} {only}" for names, only in unused_format_keys(entry, given, folders=self.hive)]
         if entry.asks and len(given.intersection(ROWS.names)) != 1:
             faults.append(f"format: {entry.name} needs either table or query")
         return faults

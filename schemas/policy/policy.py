@@ -244,9 +244,9 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
     if policy.attacks and job.attacks is None:
         faults.append("attacks is off, and the policy asks for attacks before a release is published; leave it out, or say sample")
-    if policy.methods is not None and job.asked_method not in policy.methods:
+    if policy.methods is not None and job.method_named not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
-        faults.append(f"method.name is '{job.asked_method}', and the policy allows {allowed}")
+        faults.append(f"method.name is '{job.method_named}', and the policy allows {allowed}")
     return faults + banned_faults(policy, named_columns(job))
 
 

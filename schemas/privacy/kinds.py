@@ -143,7 +143,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:distinct_diversity"),
         statement=Code("core.recount.spreads:distinct_sql"),
         words=_distinct_words,
-        held=Code("core.recount.spreads:distinct_held"),
+        held=Code("core.recount.spreads:distinct_of_holders"),
         compiled=True,
         least=True,
         of_presence=True,
@@ -154,7 +154,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:entropy_diversity"),
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
-        held=Code("core.recount.spreads:entropy_held"),
+        held=Code("core.recount.spreads:entropy_of_holders"),
         compiled=True,
         least=True,
     ),
@@ -164,7 +164,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:recursive_diversity"),
         statement=Code("core.recount.spreads:recursive_sql"),
         words=_recursive_words,
-        held=Code("core.recount.spreads:recursive_held"),
+        held=Code("core.recount.spreads:recursive_of_holders"),
         compiled=True,
     ),
 )
@@ -177,7 +177,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         model=Code("core.privacy.promised:equal_closeness"),
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
     DistanceKind(
@@ -187,7 +187,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:ordered_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
     DistanceKind(
@@ -197,7 +197,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:hierarchical_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
 )
@@ -218,7 +218,7 @@ def distance_of(value: object) -> str | None:
     return name if isinstance(name, str) and name in DISTANCES else None
 
 
-def models_asked(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
+def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
     """Yields the entry of each model that is asked for, the column, and what is said of it.
 
     Args:

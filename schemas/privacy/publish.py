@@ -92,7 +92,7 @@ def canonical_way(way: Way) -> Any:
     return way if isinstance(way, str) else plain(way)
 
 
-def way_words(way: Any, k: int) -> str:
+def treatment_sentence(way: Any, k: int) -> str:
     """Returns how a column is published, in words; of a job, or as a manifest says it."""
     said = canonical_way(way) if not isinstance(way, Mapping) else way
     if said == SHARED:

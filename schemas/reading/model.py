@@ -233,7 +233,7 @@ def title(value: object) -> str:
     return value.strip()
 
 
-def whole_one(value: object) -> object:
+def integer_one(value: object) -> object:
     """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python.
 
     Raises:
@@ -250,7 +250,7 @@ ExactDecimal = Annotated[Decimal, BeforeValidator(exact_decimal), WithJsonSchema
 PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "string", "minLength": 1})]
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
 Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
-FormatVersion = Annotated[Literal[1], BeforeValidator(whole_one)]
+FormatVersion = Annotated[Literal[1], BeforeValidator(integer_one)]
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")

@@ -51,7 +51,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         self.what = what
         self._entries: dict[str, Entry] = {}
         for entry in entries:
-            self._put(entry)
+            self._add(entry)
 
     def add(self, entry: Entry) -> None:
         """Adds an entry; models that were made before know it from here on.
@@ -59,7 +59,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         Raises:
             ValueError: there is one of this name.
         """
-        self._put(entry)
+        self._add(entry)
         _tell()
 
     @contextmanager
@@ -72,7 +72,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             del self._entries[entry.name]
             _tell()
 
-    def _put(self, entry: Entry) -> None:
+    def _add(self, entry: Entry) -> None:
         if entry.name in self._entries:
             raise ValueError(f"there is a {self.what} '{entry.name}' already")
         self._entries[entry.name] = entry

@@ -28,7 +28,7 @@ from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from tasks.attacks.released_rows import CodedRelease, compared_columns, value_codes
-from tasks.recount.original import Original, as_given
+from tasks.recount.original import Original, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.store.database import quote
 
@@ -72,7 +72,7 @@ class SourcePeople:
     values: dict[str, Codes]
     persons: Codes | None
     identifiers: dict[str, pa.Array]
-    is_whole: bool
+    is_complete: bool
 
     def __len__(self) -> int:
         """Returns how many records were read."""
@@ -117,7 +117,7 @@ def read_source_people(
         if (codes := _codes_in(others_read[name], coded.values[name])) is not None:
             values[name] = codes
     identifiers = {name: others_read[name].combine_chunks().cast(pa.string()) for name in identifying}
-    return SourcePeople(axes, values, _persons(job, others_read), identifiers, is_whole=records <= most)
+    return SourcePeople(axes, values, _persons(job, others_read), identifiers, is_complete=records <= most)
 
 
 def _selected(names: list[str], types: dict[str, str]) -> list[str]:
@@ -135,8 +135,8 @@ def _persons(job: Job, table: pa.Table) -> Codes | None:
 def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, labels: list[pa.Array]) -> SourceAxis:
     qid = job.columns.quasi_identifiers[place]
     codes, values = value_codes(column)
-    held = as_given(values, original, qid.name)
-    shown = [as_given(one, original, qid.name) for one in labels]
+    held = with_source_types(values, original, qid.name)
+    shown = [with_source_types(one, original, qid.name) for one in labels]
     texts = label_texts(job, qid, held.type, shown)
     axis = label_axis(qid, held, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
@@ -202,6 +202,6 @@ def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes
     alone[who[matching]] = counts[places[matching]] == 1
     inside = np.flatnonzero(records >= 0)
     fitting = np.bincount(who, minlength=len(chosen)) > 0
-    outside = np.flatnonzero((records < 0) & (fitting | release.is_whole))
+    outside = np.flatnonzero((records < 0) & (fitting | release.is_complete))
     found = AttackedPeople(fits, records, values)
     return MatchedPeople(found.some_of(inside), found.some_of(outside), chosen[inside], (alone & (pairs == 1))[inside])

@@ -99,7 +99,7 @@ def charts(comparison: MethodComparison) -> list[str]:
             for method in comparison.methods
         }
         over_ks = Chart(one.title, one.note, figures, one.marked)
-        if not one.pictured or not over_ks.known:
+        if not one.pictured or not over_ks.known_figures:
             continue
         # A line over one k would be a point.
         if len(comparison.ks) > 1:

@@ -80,7 +80,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
         SkaldError: whatever a step raises.
     """
     run = known.run
-    apart = bool(earlier.work) and earlier.work != Path(run.job.work_place)
+    apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
     compared = _compared(known, earlier, _kept(earlier, store), k)
     return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
@@ -176,7 +176,7 @@ def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
     return np.repeat([digest in files for digest, _ in part.files], [rows for _, rows in part.files])
 
 
-GONE = "its artefacts are gone"
+ARTEFACTS_GONE = "its artefacts are gone"
 
 
 def _kept(earlier: Earlier, store: Store) -> Entry:
@@ -187,8 +187,8 @@ def _kept(earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
     if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
-    if not all(store.whole(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
-        raise UnmeasuredError(GONE)
+    if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
+        raise UnmeasuredError(ARTEFACTS_GONE)
     return entry
 
 
@@ -217,7 +217,7 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
         _load(database, THEIRS, side, files, store, persons=persons)
     except (OSError, pa.ArrowException):
         # Another job keeps it, and may forget it at any time.
-        raise UnmeasuredError(GONE) from None
+        raise UnmeasuredError(ARTEFACTS_GONE) from None
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:

@@ -20,7 +20,7 @@ from tasks.counting.contents import Sketches
 from tasks.release.keyed import files_in
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.secret import FolderSecret, known_secrets
+from tasks.store.secret import FolderSecret, read_secrets
 
 OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
@@ -47,7 +47,7 @@ class Earlier(NamedTuple):
     k: int
     records: int = 0
     files: frozenset[str] = frozenset()
-    told: bool = False
+    is_reported: bool = False
     linkage_key: Columns = ()
     persons: bool = False
     work: Path | None = None
@@ -122,7 +122,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
-        return found._replace(files=files, told=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+        return found._replace(files=files, is_reported=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 
 
@@ -134,9 +134,9 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegist
     pairs = list(zip(*keyed.of(found.linkage_key or known.columns), theirs, entry.reach, strict=True))
     records, whose = (likeness(*pair) for pair in pairs)
     persons = found.persons
-    if (found.linkage_key and records.is_shared) or (persons and whose.mine_found):
+    if (found.linkage_key and records.is_shared) or (persons and whose.common_of_first):
         return found
-    unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]
+    unsure = [not (one.is_complete and other.is_complete) for _, one, other, _ in pairs]
     return found._replace(doubtful=True) if (found.linkage_key and unsure[0]) or (persons and unsure[1]) else None
 
 
@@ -161,8 +161,8 @@ def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Liken
     return Likeness(
         mine=float(mine.counts[within].sum()),
         theirs=float(theirs.counts.sum()) * share,
-        mine_found=int(mine.counts[here].sum()),
-        theirs_found=int(theirs.counts[there].sum()),
+        common_of_first=int(mine.counts[here].sum()),
+        common_of_second=int(theirs.counts[there].sum()),
         mine_doubled=mine.doubles,
         theirs_doubled=theirs.doubles,
     )
@@ -172,7 +172,7 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
     """Yields the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
-    mine, secrets = [file.digest for file in source.files if file.rows], known_secrets(job)
+    mine, secrets = [file.digest for file in source.files if file.rows], read_secrets(job)
     for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
         if folder.name in known:
             continue
@@ -190,7 +190,7 @@ def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Fold
     found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)
-        return found._replace(files=files, told=plain and len(files) in {len(mine), len(manifest.sources)})
+        return found._replace(files=files, is_reported=plain and len(files) in {len(mine), len(manifest.sources)})
     qids = set(manifest.hierarchies or manifest.levels or ())
     if not qids or not qids <= kinds.keys():
         return None

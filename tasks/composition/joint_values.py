@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import FAILING, MINE, THEIRS, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
+from core.composition.joint_classes import (
+    FAILING,
+    MINE,
+    THEIRS,
+    joint_values_sql,
+    numbered_sql,
+    sizes_sql,
+    source_values_sql,
+    values_at_risk_sql,
+)
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.privacy.models import PrivacyModel, Spread
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from schemas.privacy.kinds import PrivacyKind, models_asked
+from schemas.privacy.kinds import PrivacyKind, models_in_job
 from tasks.counting.domains import axis_names
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
@@ -49,10 +58,10 @@ class Promises(NamedTuple):
     domain: Artifact | None
 
     @property
-    def asked(self) -> list[tuple[PrivacyKind, str, Any, str]]:
+    def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
         """The entry of each model, its column, what is said of it, and the table of the source that promises it; equal ones once."""
-        mine = [(*one, MINE) for one in models_asked(_plain(self.mine))]
-        theirs = [(*one, THEIRS) for one in models_asked(_plain(self.theirs))]
+        mine = [(*one, MINE) for one in models_in_job(_plain(self.mine))]
+        theirs = [(*one, THEIRS) for one in models_in_job(_plain(self.theirs))]
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
 
 
@@ -74,7 +83,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
         HierarchyError: the hierarchy of a distance does not fit the column.
         StorageError: an artefact is not what its step promises.
     """
-    asked = promises.asked
+    asked = promises.models_promised
     if not asked:
         return None
     numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
@@ -101,7 +110,7 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
     values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
-    whole = database.sql(whole_sql(whose, number, persons=persons)).to_arrow_table()
+    whole = database.sql(source_values_sql(whose, number, persons=persons)).to_arrow_table()
     held, all_of = values["value"].to_numpy(), whole["value"].to_numpy()
     digests = np.unique(np.concatenate([held, all_of]).astype(np.uint64))
     if len(digests) and digests[0] == NOBODY:
@@ -138,7 +147,7 @@ def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, An
 
 def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Domain | None:
     names = axis_names(job)
-    if promises.domain is None or column not in names or not store.whole(promises.domain):
+    if promises.domain is None or column not in names or not store.is_complete(promises.domain):
         return None
     return load_domains(store, promises.domain, names)[names.index(column)]
 

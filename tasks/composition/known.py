@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.composition.contents import kind_of
-from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
+from tasks.counting.contents import NO_CONTENTS, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
@@ -55,7 +55,7 @@ class KnownRecords:
         """The kind of values of each column of the source."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
-    def look(self) -> None:
+    def read_linkage_keys(self) -> None:
         """Reads the records by what they will be known later; nothing for a release that is made to be counted and removed again.
 
         Raises:
@@ -81,7 +81,7 @@ class KnownRecords:
             SkaldError: whatever a step raises.
         """
         if columns not in self._sketches:
-            found = NOTHING_KNOWN
+            found = NO_CONTENTS
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
             for part in sketch_contents(self.run, self.contents(by)):
                 found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])

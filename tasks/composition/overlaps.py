@@ -40,7 +40,7 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
     job, source = known.run.job, known.source
     if registry is None:
         if job.overlaps == "refuse":
-            raise OverlapError.not_looked_for()
+            raise OverlapError.overlap_unchecked()
         return {"overlaps": None, "joined": None}
     refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
     limit = max(1, min(MOST, MOST_RECORDS // source.records))
@@ -62,12 +62,12 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
     overlap = Overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
-    if earlier.files and earlier.told:
+    if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
     if overlap.unmeasured:
         return overlap
-    if earlier.told and not job.columns.person:
+    if earlier.is_reported and not job.columns.person:
         try:
             return overlap.model_copy(update=figures_by_files(known.run, source, overlap))
         except UnmeasuredError:
@@ -95,7 +95,7 @@ def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, fam
         format=FORMAT,
         release=release,
         place="" if job.target_address else str(job.target_path),
-        work=job.work_place,
+        work=job.work_location,
         k=job.privacy.k,
         records=source.records,
         files=tuple(registry.keyed_names(source)),

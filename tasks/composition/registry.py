@@ -28,8 +28,8 @@ from schemas.job.job import Job
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_whole
-from tasks.store.secret import FolderSecret, made_secret, seal, unsealed
+from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_atomically
+from tasks.store.secret import FolderSecret, create_secret, seal, unsealed
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"
@@ -131,7 +131,7 @@ class ReleaseRegistry:
 
     def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
         keyed = self.secret.keyed_numbers(kind, sketch.digests.tolist())
-        return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.whole)
+        return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.is_complete)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
         """Returns what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
@@ -174,7 +174,7 @@ class ReleaseRegistry:
             return len(table)
 
         path = self.folder / f"{entry.release}{SKETCH}"
-        write_whole(path, write)
+        write_atomically(path, write)
         whole = entry.model_copy(update={"sketch": file_digest(path), "key": self.key, "made": time.time()})
         self._write(whole)
         return whole
@@ -190,7 +190,7 @@ class ReleaseRegistry:
     def _write(self, entry: Registered) -> None:
         # The entry goes last: what has none is not there.
         path = self.folder / f"{entry.release}{RECORD}"
-        write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+        write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def _read(record: Path) -> Registered | None:
@@ -218,11 +218,11 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     with locked(folder / LOCK, fcntl.LOCK_EX):
         clear_parts(folder)
         try:
-            secret = made_secret(folder / KEY)
+            secret = create_secret(folder / KEY)
         except SecretError:
             # What was keyed with the lost one can be compared no more, and is named as such.
             (folder / KEY).unlink(missing_ok=True)
-            secret = made_secret(folder / KEY)
+            secret = create_secret(folder / KEY)
         yield ReleaseRegistry(folder, secret)
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from schemas.job.job import Job
-from tasks.composition.release_history import MOST_KEPT, forget_older, made_since, oldest_kept
+from tasks.composition.release_history import MOST_RELEASES, forget_older, made_since, oldest_release_kept
 from tasks.engine.runs import idle_folder
 from tasks.store.store import Store
 
@@ -36,8 +36,8 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
 
 def _prune(store: Store, last: int | None, days: float | None) -> None:
     recent = None if days is None else time.time_ns() - int(days * NS_OF_A_DAY)
-    most = max(1, min(last or 1, MOST_KEPT), 0 if recent is None else made_since(store, recent))
-    oldest = oldest_kept(store, most)
+    most = max(1, min(last or 1, MOST_RELEASES), 0 if recent is None else made_since(store, recent))
+    oldest = oldest_release_kept(store, most)
     if oldest is None and last is not None:
         return  # there are no more releases than are to be kept
     kept = forget_older(store, most)

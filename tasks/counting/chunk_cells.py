@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords
 from core.columns.data_parallel import ahead
 from core.columns.domains import Domain
 from core.columns.translation import Translation
@@ -49,7 +49,7 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
     return found if found.changes else None
 
 
-def whole_cells(coding: Coding, part: Artifact, store: Store) -> tuple[Words, NDArray[np.int64]]:
+def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
     """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole.
 
     Raises:
@@ -67,10 +67,10 @@ def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> It
     Raises:
         StorageError: they are gone.
     """
-    return ahead(_taken_apart(coding, parts, store))
+    return ahead(_unpacked_codes(coding, parts, store))
 
 
-def _taken_apart(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
+def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
     plain = Bundles(coding.packing)
     last: tuple[Translation, Bundles] | None = None
     for part in parts:
@@ -83,7 +83,7 @@ def _taken_apart(coding: Coding, parts: Sequence[Artifact], store: Store) -> Ite
         yield bundles, bundles.codes(words), counts
 
 
-def whole_files(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
+def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
     """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies.
 
     Raises:

@@ -39,7 +39,7 @@ class Sketches(NamedTuple):
 
 
 _NONE = np.empty(0, np.uint64)
-NOTHING_KNOWN = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
+NO_CONTENTS = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
 class Digested(NamedTuple):
@@ -170,12 +170,12 @@ class SketchFolder:
 
 def _sketch(given: SketchFolder, parts: Sequence[Artifact], path: Path) -> int:
     """Makes sketches of what the records of some chunks hold, or of sketches that are made already."""
-    made = NOTHING_KNOWN
+    made = NO_CONTENTS
     for part in parts:
         made = Sketches.of_all([made, read_sketches(part, given.store, made)])
     sizes = [len(one.digests) for one in made]
     table = pa.table({name: np.concatenate([getattr(one, name) for one in made]) for name in ("digests", "counts")})
-    said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.whole for one in made])}
+    said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.is_complete for one in made])}
     pq.write_table(table.replace_schema_metadata(said), path, compression="none", use_dictionary=False, write_statistics=False)
     return len(table)
 

@@ -71,7 +71,7 @@ def value_columns(job: Job) -> list[str]:
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
-class KeptRows:
+class ReferencedRows:
     """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
 
     Args:
@@ -99,7 +99,7 @@ class KeptRows:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: KeptRows | None = None) -> int:
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: ReferencedRows | None = None) -> int:
     """Counts the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
 
     Args:
@@ -177,7 +177,7 @@ def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.Dat
         outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
         beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
         if beyond.any():
-            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.words, last.words)
+            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

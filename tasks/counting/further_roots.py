@@ -11,7 +11,7 @@ from tasks.counting.coding import DomainTable
 from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, count_roots, surely_too_many_cells
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_step, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, map_step
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
 
@@ -63,7 +63,7 @@ class ChunkSumsInTasks(ChunkSums):
         return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 
     def _root(self, given: RootTable) -> Artifact:
-        return HISTOGRAM.made(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
+        return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
         """Has some of the nodes looked at by each worker, in a quarter of what a task may take.
@@ -71,7 +71,7 @@ class ChunkSumsInTasks(ChunkSums):
         Raises:
             SkaldError: artefacts are gone, or whatever a task raises.
         """
-        cuts = groups(nodes, max(workers_elsewhere(), 1))
+        cuts = groups(nodes, max(count_remote_workers(), 1))
         most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
         calls = [
@@ -102,4 +102,4 @@ def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Ar
 def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
     """Returns what a search asks the histograms of chunks by: tasks where a cluster has workers."""
     table = DomainTable.of(run, domain)
-    return ChunkSumsInTasks(table, parts, run) if workers_elsewhere() else ChunkSums(table, parts)
+    return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import each_in_parallel, given_in_parallel
+from core.columns.data_parallel import each_in_parallel, results_in_parallel
 from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
@@ -22,7 +22,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.counting.bundles import BUNDLES, Merge, bundled
-from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable
 from tasks.engine.runs import Run
@@ -72,7 +72,7 @@ def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
         return _write_sum(given, merge.read, path, given.spill)
     # A root was chosen because what can be occupied fits, which is no more than there are records. A node that is taken need not fit.
-    most = given.job.memory // (BYTES_PER_CELL if is_taken(given.job) else BYTES_PER_BIN)
+    most = given.job.memory // (BYTES_PER_CELL if has_given_node(given.job) else BYTES_PER_BIN)
     return _write_projection(given, merge.parts, path, most, beside)
 
 
@@ -86,7 +86,7 @@ HISTOGRAM = FileStep(
 
 def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
-    given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
+    results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
     return _write(cell_table(summed.words, summed.counts), path)
 
@@ -96,12 +96,12 @@ def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: P
     packing = packing_of(root, coding.axes)
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
     if way == "spill":
-        return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
+        return _spill(job, cell_files_in_source_coding(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
     if way == "dense":
-        words, counts = add_parts((whole_cells(coding, part, store) for part in parts), packing.product)
+        words, counts = add_parts((cells_in_source_coding(coding, part, store) for part in parts), packing.product)
     else:
         # All of them are held at a time, and so they are read at a time.
-        words, counts = merge_parts(each_in_parallel(lambda part: whole_cells(coding, part, store), parts), packing.product)
+        words, counts = merge_parts(each_in_parallel(lambda part: cells_in_source_coding(coding, part, store), parts), packing.product)
     return _write(cell_table(words, counts), path)
 
 
@@ -131,7 +131,7 @@ def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) ->
     return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
-def is_taken(job: Job) -> bool:
+def has_given_node(job: Job) -> bool:
     """Tells whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
     return job.replay is not None or full_domain(job.method).node is not None
 
@@ -160,11 +160,11 @@ def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artif
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
-        return HISTOGRAM.kept(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
+        return HISTOGRAM.save_artifact(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
 
     largest = max((summed.cells for summed in sums.values()), default=0)
     made = dict(zip(sums, each_in_parallel(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
@@ -247,5 +247,5 @@ def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store)
     """
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
-        return Histogram(root, packing, *whole_cells(coding, artifact, store))
+        return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
     return Histogram(root, packing, *cell_columns(read_table(store, artifact)))

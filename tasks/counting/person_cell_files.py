@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.store.store import Artifact, Store
@@ -30,7 +30,7 @@ def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for number, (part, paired) in enumerate(zip(parts, pairs, strict=True)):
-        words, _ = whole_cells(coding, part, store)
+        words, _ = cells_in_source_coding(coding, part, store)
         found = read_pairs(paired, store, 0, 1)
         # Joined here by place: DuckDB would have to look every row up.
         columns = {f"cell_{place}": word[found.cells] for place, word in enumerate(words)}

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from core.columns.node import Node
 from core.histograms import projections
-from core.histograms.cells import places_in
+from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs, merge_pairs
 from core.units.persons import CellPersons, share_of
-from tasks.counting.chunk_cells import bundled_cells, whole_cells
+from tasks.counting.chunk_cells import bundled_cells, cells_in_source_coding
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import fingerprints
@@ -63,7 +63,7 @@ class PersonsOfSource:
     pairs: Sequence[Artifact]
     store: Store
     memory: int
-    made: dict[Node, PersonsOfCells] = field(default_factory=dict)
+    by_node: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: CellPositions, *parts: object) -> Key:
         """Returns the key of what is made of them for some cells."""
@@ -91,11 +91,11 @@ def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
     Raises:
         StorageError: artefacts are gone, or cannot be written.
     """
-    if root.node not in known.made:
+    if root.node not in known.by_node:
         # Those to the last root make room first.
-        known.made.clear()
-        known.made[root.node] = persons_among(known, _cells_of(known, root))
-    return known.made[root.node]
+        known.by_node.clear()
+        known.by_node[root.node] = persons_among(known, _cells_of(known, root))
+    return known.by_node[root.node]
 
 
 def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
@@ -104,8 +104,8 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
         if len(root.words) > 1:
             for part in parts:
-                codes = coding.packing.unpack(whole_cells(coding, part, known.store)[0])
-                yield places_in(root, coding.finest, codes, coding.axes).astype(np.int32)
+                codes = coding.packing.unpack(cells_in_source_coding(coding, part, known.store)[0])
+                yield positions_of_finer_cells(root, coding.finest, codes, coding.axes).astype(np.int32)
             return
         among = projections.ProjectedCells(coding.finest, root, coding.axes)
         for bundles, codes, _ in bundled_cells(coding, parts, known.store):
@@ -124,7 +124,7 @@ def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCel
     places = list(_places(known, wanted, kept=shares > 1))
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return held(person_cells) if holds else laid_aside(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+        return in_memory(person_cells) if holds else in_file(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
 
     return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
 
@@ -197,7 +197,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
-        yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)
+        yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
 
 
 class _Shares:
@@ -210,12 +210,12 @@ class _Shares:
         return (share() for share in self._shares)
 
 
-def held(numbers: NDArray[np.int32]) -> Numbers:
+def in_memory(numbers: NDArray[np.int32]) -> Numbers:
     """Returns what returns numbers that stay in memory."""
     return lambda: numbers
 
 
-def laid_aside(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
+def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
     """Keeps numbers as an artefact; returns what reads them."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.arrays import to_numpy
-from core.columns.coding import Words, single_word
+from core.columns.coding import PackedWords, single_word
 from core.columns.node import Node
 from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
@@ -25,13 +25,13 @@ from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from tasks.counting.bundles import Merge
-from tasks.counting.chunk_cells import bundled_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
 from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, takes_wholes
+from tasks.engine.steps import one, remote_takes_all_chunks
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -156,7 +156,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
-        SIZES.kept(given, cells, partial(_write, Sizes.counted(combinations)))
+        SIZES.save_artifact(given, cells, partial(_write, Sizes.counted(combinations)))
     return rows
 
 
@@ -192,7 +192,7 @@ def count_sizes(
         return None
     files = [histogram] if root == given.coding.finest and not pairs else parts
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
-    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=takes_wholes(run) and files != [histogram])
+    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram])
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
@@ -211,7 +211,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
         for bundles, codes, counts in bundled_cells(coding, files, store):
             combinations.add(bundles, codes, counts)
         return Sizes.counted(combinations)
-    whole = whole_files(coding, files, store, spill / "sizes")
+    whole = cell_files_in_source_coding(coding, files, store, spill / "sizes")
     if not words:
         return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])
     with connect(job, spill) as connection:
@@ -235,7 +235,7 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
     yield Sizes(sizes=tuple(small.tolist()), classes=tuple(tally[small].tolist()))
 
 
-def sizes_of_words(coding: Coding, words: Words, unit: Unit) -> Sizes:
+def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
     """Counts the combinations of QID values of some records by these, or by their persons.
 
     Args:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import whole_files
+from tasks.counting.chunk_cells import cell_files_in_source_coding
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.person_cell_files import person_cell_files
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
@@ -109,7 +109,11 @@ def _count(given: DomainTable, standing: Standing, path: Path) -> int:
     qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
     with connect(given.job, given.spill) as connection:
         folder = given.spill / "contributors"
-        read = person_cell_files(coding, files, pairs, given.store, folder) if pairs else whole_files(coding, files, given.store, folder)
+        read = (
+            person_cell_files(coding, files, pairs, given.store, folder)
+            if pairs
+            else cell_files_in_source_coding(coding, files, given.store, folder)
+        )
         connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
         asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
         found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
@@ -124,7 +128,7 @@ def _count(given: DomainTable, standing: Standing, path: Path) -> int:
     return len(found)
 
 
-DRIVERS = FileStep(
+UNIQUENESS_CONTRIBUTORS = FileStep(
     "contributors",
     make=_count,
     reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.each],
@@ -135,7 +139,7 @@ DRIVERS = FileStep(
 
 
 def _counted(given: DomainTable, standing: Standing) -> Contributors:
-    return Contributors.model_validate_json(given.store.path(DRIVERS.made(given, standing)).read_bytes())
+    return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:

@@ -179,7 +179,7 @@ class DaskCalls(RemoteCalls):
             raise RunnerError.workers_died(self._phase) from None
         # To Dask a connection that is closed is an OSError.
         except (distributed.CancelledError, OSError):
-            raise RunnerError.lost(self._address) from None
+            raise RunnerError.scheduler_lost(self._address) from None
 
     def _answer(self, order: Order) -> Any:
         # A random key, because equal keys of two runs would be one task to a scheduler that they share.

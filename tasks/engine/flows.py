@@ -12,7 +12,7 @@ from typing import Any
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
-from tasks.engine.guard import guarded, known
+from tasks.engine.guard import guarded, sanitised_error
 from tasks.engine.runners import task_runner
 from tasks.lineage.events import RunEvents
 
@@ -111,7 +111,7 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
-        events.ended((error if isinstance(error, SkaldError) else known(error)) if fault else None)
+        events.ended((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
         raise
     events.published(done.manifest, new=done.new)
     return done

@@ -149,7 +149,7 @@ class Teller:
         try:
             made: UUID = create(**({"key": f"{self.key}-{what}"} if what else {}), **content)
         except httpx.TransportError:
-            raise ServerError.gone() from None
+            raise ServerError.server_stopped() from None
         except Exception:
             # One that answers and refuses: its pages are not worth the run.
             self.lost = True

@@ -26,7 +26,7 @@ from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
 from tasks.store.temporary_folders import clear_temporary_folders
-from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_apart, check_ours, claim, remove_ours
+from tasks.store.work_folder import LOCK, SPILL_FOLDER, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
 
 if TYPE_CHECKING:
     from tasks.store.bucket_work import BucketWork
@@ -72,7 +72,7 @@ class Run:
     domain: Artifact | None = None
     recoded: tuple[Artifact, Any] | None = None
     members: Sequence[Any] = ()
-    asked: set[str] = field(default_factory=set)
+    questions_answered: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
     untold: Unreported | None = None
@@ -107,7 +107,7 @@ class Run:
             if since is not None:
                 self.store.prune_unused(since, kept)
             for record in (self.job.work_path / "results").glob("*"):
-                if record.name not in self.asked:
+                if record.name not in self.questions_answered:
                     record.unlink(missing_ok=True)
         if self.job.artifacts == "delete":
             self.store.clear()
@@ -150,7 +150,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
-        clear_temporary_folders(work.folder, PASSING)
+        clear_temporary_folders(work.folder, SPILL_FOLDER)
         clear_parts(work.folder)
         work.store.begin()
         secret = secret_of(job)
@@ -172,10 +172,10 @@ def _held(job: Job) -> Iterator[FolderWork | BucketWork]:
         with _locked(folder):
             yield FolderWork(Store.at(folder), folder)
         return
-    from tasks.store.bucket_work import held_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
+    from tasks.store.bucket_work import work_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
 
-    check_apart(job)
-    with held_in_bucket(job, job.work_address) as work:
+    check_folders_disjoint(job)
+    with work_in_bucket(job, job.work_address) as work:
         yield work
 
 
@@ -195,7 +195,7 @@ def remove_artifacts(job: Job) -> Removed:
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
-        check_apart(job)
+        check_folders_disjoint(job)
         return clear_bucket(job.work_address)
     with idle_folder(job) as work:
         return remove_ours(work) if work else Removed(0, 0, 0)
@@ -212,7 +212,7 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
-    check_apart(job)
+    check_folders_disjoint(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):
         yield None

@@ -82,12 +82,12 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``elsewhere``.
+    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``may_leave_process``.
 
     Raises:
         SkaldError: whatever the step raises.
     """
-    [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, whole=True))
+    [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, reads_all_chunks=True))
     return made
 
 
@@ -113,7 +113,7 @@ def each_alone(
     return _each(run, step, given, [[item] for item in items], label or step.watched, workers)
 
 
-def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
+def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
     """Returns the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
@@ -121,7 +121,7 @@ def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[It
     Raises:
         SkaldError: whatever the step raises.
     """
-    lost = [item for item in items if step.find(given, item) is None] if workers_elsewhere() else []
+    lost = [item for item in items if step.find(given, item) is None] if count_remote_workers() else []
     if lost:
         each(run, step, given, lost)
     return step(given, items)
@@ -141,7 +141,7 @@ def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Ke
             key=key_of_all([key(item) for item in part]),
             label=f"{label} {number} of {len(parts)}",
             arguments=(*arguments, part),
-            elsewhere=True,
+            may_leave_process=True,
         )
         for number, part in enumerate(parts, start=1)
     ]
@@ -169,10 +169,10 @@ def map_groups(
 
 def cut(items: Sequence[Any]) -> list[Sequence[Any]]:
     """Cuts a list into as many runs of neighbours as the workers that there are now have a use for; no result depends on how many."""
-    return groups(items, tasks_for(workers_elsewhere()))
+    return groups(items, tasks_for(count_remote_workers()))
 
 
-def workers_elsewhere() -> int:
+def count_remote_workers() -> int:
     """Returns how many workers of a cluster take tasks of chunks now; 0 where this process does them."""
     if not in_flow_run():
         return 0
@@ -181,12 +181,12 @@ def workers_elsewhere() -> int:
     return counted_workers()
 
 
-def takes_wholes(run: Run) -> bool:
+def remote_takes_all_chunks(run: Run) -> bool:
     """Tells whether a worker of a cluster may make what reads records of all chunks: it may take as much memory as the flow.
 
     How much that is decides over some results, which are the same wherever they are made.
     """
-    return run.job.task_memory == run.job.memory and workers_elsewhere() > 0
+    return run.job.task_memory == run.job.memory and count_remote_workers() > 0
 
 
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:

@@ -42,7 +42,7 @@ class RecodingArtifacts(BaseModel):
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
-def found_recoding(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
+def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
     """Returns a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
 
     Args:
@@ -54,12 +54,12 @@ def found_recoding(store: Store, key: Key, steps: Mapping[str, str]) -> Recoding
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def kept_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
+def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
     """Keeps in figures what became of a source."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
-def kept_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
+def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
     """Keeps a recoding of cells.
 
     Raises:
@@ -67,7 +67,7 @@ def kept_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -
     """
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
-        outcome=kept_outcome(store, key, outcome),
+        outcome=read_outcome(store, key, outcome),
         cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
         classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
     )

@@ -36,5 +36,5 @@ def lattice_of(job: Job) -> LatticeMap:
         found = search_lattice(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:
-        raise NoLatticeError.not_kept()
+        raise NoLatticeError.without_nodes()
     return drawn

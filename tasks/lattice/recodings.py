@@ -22,17 +22,17 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.further_roots import ChunkSums, sums_of_chunks
-from tasks.counting.histograms import fingerprints, is_taken, load_histogram
+from tasks.counting.histograms import fingerprints, has_given_node, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, takes_wholes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
+from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
-from tasks.lattice.node_recodings import Local, Made, recode_locally, recode_node
-from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, check_enough, named_node, nothing_left, promise_of, promise_of_people, searched
+from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
+from tasks.lattice.optimum import Sought, below, column_broken_by_holders, examine, memory_for_cells
+from tasks.lattice.promises import check_enough, class_settings, named_node, no_class_error, promise_of, promise_of_people, searched
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
@@ -71,14 +71,14 @@ class Outcome(BaseModel):
     suppressed: int
     masked: int
     classes: int
-    passing: int | None
+    nodes_passing: int | None
     nodes: int
     evaluated: int
     unexamined: int
     bound: int | float | None = None
     gap: float | None = None
     cells: int
-    whole: bool | None = None
+    lattice_is_complete: bool | None = None
     loss: dict[str, int | float]
     ncp: dict[str, float]
     suppressed_for: dict[str, int] = {}
@@ -160,14 +160,14 @@ def _read(given: DomainTable, cells: SearchedCells) -> list[object]:
 def _settings(given: DomainTable) -> list[object]:
     job = given.job
     # How much is examined, the memory decides; and the picture of the lattice has the job's name.
-    return [*asked(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
+    return [*class_settings(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
 
 
 def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     """Finds the best node and makes its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
-    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).nodes_passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
@@ -175,18 +175,18 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
-    found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
+    found = applied(job, coding, sought, counted) if has_given_node(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
-        raise nothing_left(job, coding, column_held(coding, sought, counted))
+        raise no_class_error(job, coding, column_broken_by_holders(coding, sought, counted))
     counted = below(job, coding, found, counted, chunks)
     give_back()
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
-    sought_alone, found = found, linked.found(found) if linked else found
+    sought_alone, found = found, linked.with_linked_loss(found) if linked else found
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        whose_cells = None if linked else sought.whose(counted, coding.sensitive)
+        whose_cells = None if linked else sought.source_members(counted, coding.sensitive)
         made = recode_node(job, coding, promise, found, counted, whose_cells, linked)
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
@@ -195,7 +195,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         keep_map(job, found.statuses, outcome.node, store, key)
     later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
-    return kept_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
+    return read_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 
 
 SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
@@ -213,7 +213,7 @@ def search_lattice(
     job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
-    elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and takes_wholes(run)
+    elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and remote_takes_all_chunks(run)
     if not elsewhere:
         cells = cells._replace(chunks=sums_of_chunks(run, domain, parts))
     return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
@@ -235,10 +235,10 @@ def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     further = [*(["later"] if job.suppression.is_local else []), *(["withheld"] if keeps_linked(job) else [])]
-    return found_recoding(store, key, OF_CELLS | {step: step for step in further})
+    return read_recoding_artifacts(store, key, OF_CELLS | {step: step for step in further})
 
 
-def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -> Outcome:
+def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedRecoding) -> Outcome:
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],
@@ -247,14 +247,14 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -
         suppressed=made.suppressed,
         masked=made.masked,
         classes=len(made.recoding.sizes),
-        passing=found.passing,
+        nodes_passing=found.nodes_passing,
         nodes=found.nodes,
         evaluated=found.evaluated,
         unexamined=found.unexamined,
         bound=found.bound,
         gap=found.gap,
         cells=root.cells,
-        whole=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
+        lattice_is_complete=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
         loss=made.loss,
         ncp=made.ncp,
         suppressed_for=made.suppressed_for,

@@ -19,7 +19,7 @@ from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 
 def replayed(job: Job) -> Manifest:
@@ -46,7 +46,7 @@ def replayed(job: Job) -> Manifest:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
         folder = folder.parent / manifest.replay_of
-    known = known_secrets(job)
+    known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:
         if not is_of_job(manifest, job.model_copy(update={"replay": None}), known):
@@ -87,7 +87,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
         PrivacyError: more records than the limit allows are in classes that fail.
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    whose = sought.whose(counted, coding.sensitive)
+    whose = sought.source_members(counted, coding.sensitive)
     classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(sought.promise))
     most = most_suppressed(job, sought.records)

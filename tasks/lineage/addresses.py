@@ -44,7 +44,7 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
         "min_class": manifest.min_class,
         "optimal": manifest.optimal,
     }
-    return Lineage(asset_address(job.place_of(manifest.release)), sources_of(job), facts)
+    return Lineage(asset_address(job.release_location(manifest.release)), sources_of(job), facts)
 
 
 def sources_of(job: Job) -> tuple[str, ...]:

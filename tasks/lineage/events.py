@@ -28,7 +28,7 @@ INTERRUPTED = 130
 _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
-def are_asked_for() -> bool:
+def events_are_enabled() -> bool:
     """Tells whether the environment names a place for events; OpenLineage's own switch takes that back."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
@@ -44,7 +44,7 @@ class RunEvents:
 
     def __init__(self, job: Job) -> None:
         self._job, self._run = job, ""
-        client = _client() if are_asked_for() else None
+        client = _client() if events_are_enabled() else None
         self._sender = Sender(client) if client else None
 
     def began(self) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from core.passthrough.samples import MOST_LOOKED_AT, summed_up, told_apart
+from core.passthrough.samples import MOST_SAMPLED_VALUES, distinct_digests, summed_up
 from core.passthrough.value_patterns import reasons
 from core.persons.digests import Digests
 from schemas.job.job import Job
@@ -203,6 +203,6 @@ def sample_of(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
         table = _read(group, ["digest", "value"])
         digests = np.concatenate([digests, table["digest"].to_numpy()])
         values = pa.concat_arrays([values, table["value"].combine_chunks()])
-        kept = told_apart(digests)[1][:MOST_LOOKED_AT]
+        kept = distinct_digests(digests)[1][:MOST_SAMPLED_VALUES]
         digests, values = digests[kept], values.take(pa.array(kept))
     return digests, values

@@ -17,7 +17,7 @@ from schemas.policy.policy import banned_faults
 from schemas.release.figures import PassedColumn
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import cut, each, map_step, one, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, cut, each, map_step, one
 from tasks.passthrough.chunks import BYTES, SCHEMA, VALUES, ValueReading
 from tasks.passthrough.figures import (
     FIGURES,
@@ -58,10 +58,13 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
 
     def calls(name: str, keys: Sequence[Key], given: Sequence[tuple[object, ...]]) -> list[Call]:
         labels = (f"{name} {number} of {len(given)}" for number in range(1, len(given) + 1))
-        return [Call(key, label, (job, *one, key, run.store), elsewhere=True) for key, label, one in zip(keys, labels, given, strict=True)]
+        return [
+            Call(key, label, (job, *one, key, run.store), may_leave_process=True)
+            for key, label, one in zip(keys, labels, given, strict=True)
+        ]
 
     keys = [STEP.key([part.sha256 for part in group], shares, columns) for group in groups]
-    apart = map_step(run, "values apart", set_values_apart, calls("set apart", keys, [(shares, columns, group) for group in groups]))
+    apart = map_step(run, "values apart", divide_values_by_share, calls("set apart", keys, [(shares, columns, group) for group in groups]))
     pieces = [[made[number] for made in apart] for number in range(shares)]
     keys = [STEP.key("sums", [piece.sha256 for piece in mine]) for mine in pieces]
     sums = [json.loads(text) for text in map_step(run, "sum values", sum_of_share, calls("share", keys, [(mine,) for mine in pieces]))]
@@ -71,7 +74,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
     return Summed(added, tuple(made[shares] for made in apart))
 
 
-def set_values_apart(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
+def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
     """Sums the values of some chunks and sets them apart by share; the last artefact is their sample.
 
     Raises:
@@ -139,7 +142,7 @@ def check_published(run: Run, source: ChunkedSource) -> None:
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
-def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
+def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
     """Measures every column that is published as it is, and looks at what its values are.
 
     Returns:
@@ -162,7 +165,7 @@ def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColum
     if columns.insensitive == REST:
         refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
         if refused:
-            raise PassthroughError.not_of_the_rest(refused)
+            raise PassthroughError.identifying_columns(refused)
     # Of all records, published or not, so that the files of a release are cut alike whatever is suppressed.
     lengths = {name: -(-figures.bytes[name] // source.records) for name in untreated}
     own = tuple(name for name in untreated if lengths[name] and OWN * found[name].distinct >= found[name].values)
@@ -171,7 +174,7 @@ def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColum
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
-    elsewhere, values = workers_elsewhere() > 0, ColumnCounts(parts)
+    elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.branch_and_bound import Branching
@@ -30,7 +30,7 @@ from core.units.node_tables import table_at
 from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
-from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import searched
 from tasks.mondrian.cells import cutting_of
@@ -126,16 +126,16 @@ def _expected(way: Way, values: list[float]) -> Expected:
 
 def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int, store: Store) -> list[Histogram]:
     """Returns the QIDs' cells of each sample, every chunk read once."""
-    kept: list[list[tuple[Words, NDArray[np.int64]]]] = [[] for _ in range(samples)]
+    kept: list[list[tuple[PackedWords, NDArray[np.int64]]]] = [[] for _ in range(samples)]
     for part in parts:
-        words, counts = whole_cells(coding, part, store)
+        words, counts = cells_in_source_coding(coding, part, store)
         for seed, pieces in enumerate(kept):
             rows = sampled(words, share, seed)
             pieces.append((tuple(word[rows] for word in words), counts[rows]))
     return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
 
 
-def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> Histogram:
+def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) -> Histogram:
     words = tuple(np.concatenate(word) for word in zip(*(words for words, _ in pieces), strict=True))
     counts = np.concatenate([counts for _, counts in pieces])
     packing = packing_of(coding.finest, coding.axes)

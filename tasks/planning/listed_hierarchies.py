@@ -26,11 +26,11 @@ from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.column_values import column_values
-from tasks.planning.open_sources import SourceOptions, front_of
+from tasks.planning.open_sources import SourceOptions, open_for_draft
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
-from tasks.store.files import write_whole
+from tasks.store.files import write_atomically
 from tasks.store.tables import load_domains
 
 DELIMITER = ";"
@@ -68,7 +68,7 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
-    with front_of(given, out) as front:
+    with open_for_draft(given, out) as front:
         domain = column_values(front, column)
     draft = draft_hierarchy(domain)
     if draft.rows:
@@ -84,7 +84,7 @@ def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELI
         StorageError: the file cannot be written.
     """
     text = _lines(rows, delimiter, "\n")
-    write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
+    write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
 def complete_file(job: Job, column: str) -> Completed:
@@ -116,7 +116,7 @@ def complete_file(job: Job, column: str) -> Completed:
         before = spec.content(job.folder).decode("utf-8")
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
-        write_whole(path, lambda part: part.write_text(text, "utf-8", newline=""))
+        write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))
     return Completed(path, found, len(domain.values), records)
 
 

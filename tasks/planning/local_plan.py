@@ -20,7 +20,7 @@ from tasks.mondrian.fragments import SAMPLES, SampleReading
 from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
-from tasks.report.advice import kept_whole
+from tasks.report.advice import uncut_classes_advice
 from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 
@@ -118,13 +118,13 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
         return None
     made = mondrian.cutting_of(job, coding).cut(codes, counts)
     sizes = np.add.reduceat(counts[made.order], made.starts[:-1]).astype(np.float64)
-    return kept_whole(float((sizes**2).sum() / sizes.sum()), job.privacy.k, int(sizes.sum()))
+    return uncut_classes_advice(float((sizes**2).sum() / sizes.sum()), job.privacy.k, int(sizes.sum()))
 
 
 def _needs_fragments(job: Job, coding: Coding) -> bool:
     if not isinstance(job.method, MondrianMethod):
         return record_fragments.need_fragments(job, coding)
-    mondrian.check_whole(job, coding)
+    mondrian.check_job_can_be_cut(job, coding)
     return mondrian.in_fragments(job, coding)
 
 

@@ -21,7 +21,7 @@ from schemas.job.source import suffix
 from schemas.reading.given import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample
-from tasks.source.extracts import asked_once
+from tasks.source.extracts import fixed_extract
 from tasks.source.locations import located
 from tasks.source.objects.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
@@ -72,7 +72,7 @@ def job_name(out: Path) -> str:
 
 
 @contextmanager
-def front_of(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
+def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     """Opens a source.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
@@ -178,7 +178,7 @@ def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, sou
     with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
         store, spill = Store.at(work), private_folder(work / "spill")
         ending.callback(forget_copies, store)
-        with asked_once(job, store, goes_on=False):
+        with fixed_extract(job, store, goes_on=False):
             found = [on_this_machine(one, store) for one in located(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]

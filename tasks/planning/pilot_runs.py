@@ -16,7 +16,7 @@ from core.columns.coding import Coder
 from core.formats.proposals import Kind, Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.order.records import marks
+from core.order.records import record_hashes
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
@@ -47,7 +47,7 @@ class PilotRun(NamedTuple):
         figures: What each way lost, by the line that asks for it.
     """
 
-    taken: tuple[Proposal, ...]
+    accepted_proposals: tuple[Proposal, ...]
     method: str
     gcp: float | None
     figures: dict[str, float]
@@ -85,8 +85,8 @@ def best_draft(
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
     if int(records) > MOST_CLUSTERED:
         return found
-    clustered = _clustered(connection, text(found.taken, KMEMBER), folder)
-    return found if clustered is None else _chosen(found.taken, {**found.figures, KMEMBER: clustered})
+    clustered = _clustered(connection, text(found.accepted_proposals, KMEMBER), folder)
+    return found if clustered is None else _chosen(found.accepted_proposals, {**found.figures, KMEMBER: clustered})
 
 
 def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
@@ -142,7 +142,7 @@ def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -
         if not codes or len(codes[0]) < job.privacy.k:
             return None
         plain = replace(coding, sensitive=())
-        records = JobRecords.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
+        records = JobRecords.of(plain, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),), ())
         return float(recoded(job, plain, records)[0].loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None

@@ -15,19 +15,19 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
-from schemas.privacy.publish import way_words
+from schemas.privacy.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn
-from schemas.release.manifest import Manifest, pseudonym_words
+from schemas.release.manifest import Manifest, pseudonym_sentence
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
-from tasks.counting.repeats import find_repeats
+from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.uniqueness import CountedPersons, Exposed
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.recodings import check_hierarchies, choose_root
-from tasks.passthrough.untreated import check_published, look_through
+from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.planning.forecast import Forecast
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
@@ -35,7 +35,7 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
-from tasks.report.terms import hierarchy_words
+from tasks.report.terms import hierarchy_text
 from tasks.report.units import UnitWording
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import forget_extract, open_run
@@ -174,7 +174,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     with open_run(job) as run:
         source = with_keys(job, read_source(run))
         check_published(run, source)
-        passthrough, source = look_through(run, source)
+        passthrough, source = measure_untreated_columns(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = _uncounted(run, source, DOMAINS)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -201,7 +201,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             risk=unique.risk,
             not_counted=unique.not_counted,
             forecast=unique.forecast,
-            repeats={} if quick else find_repeats(run, source),
+            repeats={} if quick else find_repeating_identifiers(run, source),
             passthrough=passthrough,
             **method,
             **_in_words(job),
@@ -217,8 +217,8 @@ def _in_words(job: Job) -> dict[str, Any]:
     return {
         "source": FORMATS[job.source.format].words,
         "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
-        "pseudonyms": pseudonym_words(job),
-        "published": {name: way_words(way, job.privacy.k) for name, way in job.columns.ways.items()},
+        "pseudonyms": pseudonym_sentence(job),
+        "published": {name: treatment_sentence(way, job.privacy.k) for name, way in job.columns.ways.items()},
         "warnings": (TRIED_NEXT,) if job.tries_next else (),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }
@@ -231,7 +231,7 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
             name=qid.name,
             values=len(domain.values),
             nulls=domain.nulls,
-            hierarchy=hierarchy_words(qid.hierarchy),
+            hierarchy=hierarchy_text(qid.hierarchy),
             groups=tuple(map(len, hierarchy.labels)),
             without=without.get(domain.qid),
         )

@@ -36,7 +36,7 @@ def read_key(job: Job, place: Secret) -> bytes:
 
 
 def _file_of(job: Job, place: Secret) -> bytes:
-    path = apart(job, job.resolve(place.file or Path()), place)
+    path = checked_secret_path(job, job.resolve(place.file or Path()), place)
     if not path.exists():
         raise RefusedError(f"the {place.words} does not exist; put the key there")
     only_its_owners(path, place)
@@ -68,7 +68,7 @@ def text_of(place: Secret) -> str:
         raise RefusedError(f"the {place.words} cannot be loaded; check its name, that it is a Secret, and PREFECT_API_URL") from None
 
 
-def apart(job: Job, path: Path, place: Secret) -> Path:
+def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
     """Returns the real path of a key or vault.
 
     Raises:

@@ -200,7 +200,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
             raise PseudonymError.not_in_vault(one.name, tokens.null_count)
         return tokens
 
-    return Means(look_up=look_up)
+    return Means(find_pseudonyms=look_up)
 
 
 def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:

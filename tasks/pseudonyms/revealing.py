@@ -69,7 +69,9 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
     if vault_id(job, path) == MISSING:
         raise RefusedError(f"the {secret.words} names a vault that does not exist")
     with temporary_folder_of(job, "reveal") as spill:
-        found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))
+        found = entry.originals(
+            one.treatment, pseudonyms, replace(means, find_pseudonyms=lambda tokens: values_of(job, path, tokens, spill))
+        )
         return found
 
 

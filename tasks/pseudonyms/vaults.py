@@ -27,11 +27,11 @@ from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TOKEN_DIGITS
-from tasks.pseudonyms.keys import apart, only_its_owners, text_of
+from tasks.pseudonyms.keys import checked_secret_path, only_its_owners, text_of
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import file_stat
 from tasks.store.database import connect, literal
-from tasks.store.files import locked, private_folder, write_whole
+from tasks.store.files import locked, private_folder, write_atomically
 from tasks.store.secret import seal, unsealed
 
 SCHEMA = pa.schema([("value", pa.large_string()), ("token", pa.large_string())])
@@ -136,7 +136,7 @@ def remember(job: Job, path: Path, state: VaultState) -> None:
         private_folder(within.parent)
     for memory in (beside, within):
         if memory.parent.is_dir() and unsealed(memory) != list(state):
-            write_whole(memory, lambda part: part.write_text(seal(state)))
+            write_atomically(memory, lambda part: part.write_text(seal(state)))
 
 
 def _remembered(job: Job, path: Path) -> Iterator[VaultState]:
@@ -163,7 +163,7 @@ def vault_path(job: Job, place: Secret) -> Path:
         RefusedError: inside target or work folder, in no folder, or readable by others.
     """
     named = place.file if place.file is not None else Path(text_of(place))
-    path = apart(job, job.resolve(named), place)
+    path = checked_secret_path(job, job.resolve(named), place)
     if not path.parent.is_dir():
         raise RefusedError(f"the {place.words} names a vault in a folder that does not exist; make the folder")
     if path.exists():
@@ -209,7 +209,7 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
         [(count,)] = connection.execute("SELECT count(*) FROM unknown").fetchall()
         if count or not path.exists():
             generation = state.generation + 1 if state else 1
-            write_whole(path, lambda part: _grown(part, path, generation, connection))
+            write_atomically(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
         remember(job, path, state_of(path))
         return int(count)

@@ -27,12 +27,12 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
 from tasks.publication.outputs import check_folders, csv_layout, stage_output
 from tasks.publication.staged_files import Numbered, numbered
-from tasks.release.examples import examples_of, looked_through
+from tasks.release.examples import example_files, examples_of
 from tasks.release.files import Csv
 from tasks.store.bucket import is_refusal, knows_no_condition
 from tasks.store.files import file_digest, private_folder
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, told
+from tasks.store.object_stores import file_system, sanitised_errors
 from tasks.store.store import Artifact, Store
 
 BLOCK = 1 << 22
@@ -47,9 +47,9 @@ def unpublished(job: Job, release: str) -> tuple[Any, str]:
         ObjectStoreError: it has, or cannot be asked.
     """
     system, root = file_system(str(job.target_address))
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         if system.exists(f"{root}/{release}/{MANIFEST}"):
-            raise ObjectStoreError.exists(job.place_of(release))
+            raise ObjectStoreError.exists(job.release_location(release))
     return system, root
 
 
@@ -172,7 +172,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     with scratch(store) as staging:
         private_folder(staging / "data")
         staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
-        with told(job.place_of(release)):
+        with sanitised_errors(job.release_location(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
         layout = csv_layout(job, [file for _, file in files], store)
@@ -191,7 +191,7 @@ def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Mani
 
 
 def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
-    with fetched_files(job, manifest.release, looked_through(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
+    with fetched_files(job, manifest.release, example_files(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
         return examples_of(f"release '{manifest.release}'", files, manifest, terms)
 
 
@@ -206,14 +206,14 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
     system, root = file_system(str(job.target_address))
     wrong = 0
     with scratch(store) as folder:
-        with told(job.place_of(release)):
+        with sanitised_errors(job.release_location(release)):
             for file in staged:
                 path = folder / file.path
                 private_folder(path.parent)
                 # What a store says it has taken is not yet what it gives.
                 wrong += fetch_object(system, f"{root}/{release}/{file.path}", path) != file.sha256
         if wrong:
-            raise ObjectStoreError.differs(job.place_of(release), wrong)
+            raise ObjectStoreError.differs(job.release_location(release), wrong)
         yield folder / "spill", [folder / file.path for file in staged]
 
 

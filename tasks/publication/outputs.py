@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import working, working_type
-from core.formats.spreadsheets import header, set_apart_sql
+from core.formats.spreadsheets import escaped_csv_sql, header
 from core.hierarchies.spelling import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
@@ -125,7 +125,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
         connection.execute("SET preserve_insertion_order = true")
         types = column_types(connection, part)
         texts = [name for name, dtype in types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
-        columns = ", ".join(f"{set_apart_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
+        columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
         forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
         rows = connection.execute(
             f"COPY (SELECT {columns} FROM read_parquet({literal(str(part))}, hive_partitioning = false)) TO {literal(str(body))} "

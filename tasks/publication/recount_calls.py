@@ -20,7 +20,7 @@ from tasks.recount.columns import are_wide, takes_much
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
-from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
+from tasks.recount.shares.apart import DividedMembers, DividedRelease, Keep, divide_members, divide_release, written_rows
 from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
@@ -59,7 +59,7 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class KeptMembers(NamedTuple):
+class WrittenMembers(NamedTuple):
     """Who is in which class, and what the classes publish; nothing where no person is named."""
 
     people: tuple[Artifact, ...] = ()
@@ -74,7 +74,7 @@ class KeptMembers(NamedTuple):
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_whole(job: Job, written: Written, source: ChunkedSource, kept: KeptMembers, store: Store) -> str:
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
     """Recounts a release as one; returns what was counted as text.
 
     Raises:
@@ -88,7 +88,7 @@ def recount_whole(job: Job, written: Written, source: ChunkedSource, kept: KeptM
     return recount_text(found)
 
 
-def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: Store) -> Apart:
+def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
     """Sets the records of some data files apart, by the classes that they are in.
 
     Raises:
@@ -100,12 +100,12 @@ def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: 
         written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
     ):
         if faults:
-            return Apart(faults=tuple(faults))
-        made = set_release_apart(connection, job, RELEASE, shares, _keep(store, key, "records"))
+            return DividedRelease(faults=tuple(faults))
+        made = divide_release(connection, job, RELEASE, shares, _keep(store, key, "records"))
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def set_kept_apart(job: Job, kept: KeptMembers, shares: int, first: bool, key: Key, store: Store) -> PeopleApart:
+def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
     """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part.
 
     Raises:
@@ -114,7 +114,7 @@ def set_kept_apart(job: Job, kept: KeptMembers, shares: int, first: bool, key: K
     files = kept.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
-        return set_people_apart(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
+        return divide_members(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
 
 
 def count_classes_of(
@@ -122,7 +122,7 @@ def count_classes_of(
     what: str,
     number: int,
     share: Sequence[Artifact],
-    kept: KeptMembers,
+    kept: WrittenMembers,
     columns: pa.Schema,
     wholes: Mapping[str, Artifact],
     store: Store,
@@ -151,7 +151,7 @@ def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: St
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: KeptMembers, store: Store) -> str:
+def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
     """Counts what needs all classes at once; returns that as text.
 
     Raises:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount
 from core.recount.linked import exposing
-from schemas.attacks.figures import AttackBasis, attacked_words
+from schemas.attacks.figures import AttackBasis, attacks_sentence
 from schemas.attacks.settings import AttackSettings
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy
-from schemas.release.figures import reported_in_words
+from schemas.release.figures import reported_sentence
 from schemas.release.manifest import Manifest
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
@@ -47,7 +47,7 @@ def check_untreated(run: Run, found: Recount) -> None:
     """
     policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
     if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(reported_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
+        raise UntreatedError.below_k(reported_sentence(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
@@ -69,7 +69,7 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
         played = step_here("attacks", "attack", lambda: _played(run, settings, written, source))
     if by := refusing(settings, run.policy):
         if played.broken:
-            raise AttackError.broken([attacked_words(one) for one in played.broken], by)
+            raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
         if played.basis.unplayed:
             raise AttackError.unplayed(played.basis.unplayed, by)
     return played

@@ -31,7 +31,7 @@ from tasks.publication.staging import Published, publish, published
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
-from tasks.store.object_stores import file_system, object_within, told
+from tasks.store.object_stores import file_system, object_within, sanitised_errors
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 Read = TypeVar("Read")
@@ -71,7 +71,7 @@ def any_release(job: Job) -> bool:
     if not job.target_address:
         return False
     system, root = file_system(job.target_address)
-    with told(job.target_address):
+    with sanitised_errors(job.target_address):
         return bool(system.glob(f"{root}/{named}/{MANIFEST}"))
 
 
@@ -119,7 +119,7 @@ def recalled_by(
     if (manifest := _remote_manifest(job, release, read)) is None:
         return None
     system, root = file_system(job.target_address)
-    with told(f"{job.target_address}/{release}"):
+    with sanitised_errors(f"{job.target_address}/{release}"):
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
@@ -139,7 +139,7 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
         ObjectStoreError: the store cannot be written, or has the release by now.
     """
     system, root = unpublished(job, release)
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
 
 
@@ -158,11 +158,11 @@ def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, file
 
 def _put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFile]) -> None:
     system, root = unpublished(job, release)
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         for file in files:
             put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
         if wrong := sum(fetch_object(system, f"{root}/{release}/{file.path}") != file.sha256 for file in files):
-            raise ObjectStoreError.differs(job.place_of(release), wrong)
+            raise ObjectStoreError.differs(job.release_location(release), wrong)
 
 
 def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
@@ -178,10 +178,10 @@ def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
         ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
         PointerError: the release is there, and ``CURRENT`` does not name it.
     """
-    place = job.place_of(release)
+    place = job.release_location(release)
     system, root = file_system(str(job.target_address))
     files = [path for path in sorted(staging.iterdir()) if path.is_file() and path.name != MANIFEST]
-    with told(place):
+    with sanitised_errors(place):
         for path in files:
             put_object(system, path, f"{root}/{release}/{path.name}")
         # Read back whole: what a store says it has taken is not yet what it gives.
@@ -224,7 +224,7 @@ def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[N
 
 def _withdraw(job: Job, release: str, generation: int) -> None:
     system, root = file_system(str(job.target_address))
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         if not system.exists(f"{root}/{release}/{MANIFEST}") and _generation(system, f"{root}/{release}/{_mark(job)}") <= generation:
             system.rm(f"{root}/{release}", recursive=True)
 
@@ -267,13 +267,13 @@ def _generation(system: Any, mark: str) -> float:
 
 def _mark(job: Job) -> str:
     # Of this machine's run folder, or of work in a bucket, which is locked: what carries it is nobody else's.
-    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_place)[:8]}"
+    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_location)[:8]}"
 
 
 def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read]) -> Read | None:
     place = f"{job.target_address}/{release}"
     system, root = file_system(str(job.target_address))
-    with told(place):
+    with sanitised_errors(place):
         try:
             content = object_within(system, f"{root}/{release}/{MANIFEST}", MOST_BYTES)
         except FileNotFoundError:
@@ -300,7 +300,7 @@ def at_hand(release: str) -> Iterator[Path]:
     with temporary_folder(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
         name = root.rsplit("/", 1)[-1]
         check_names(release, [name])
-        with told(release):
+        with sanitised_errors(release):
             found = {remote.removeprefix(f"{root}/"): int(about["size"]) for remote, about in system.find(root, detail=True).items()}
             # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
             check_names(release, found)

@@ -22,7 +22,7 @@ OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"}
 OF_LABELS = frozenset({"ncp", "gcp_held"})
 """Those that a method tells beside ``gcp``, and that are worked out of labels here."""
 TAXONOMIC = frozenset({"numerical_loss", "categorical_loss", "total_loss"})
-TOLD_OF_SEARCH = ("nodes", "orders_learnt")
+SEARCH_FIGURES = ("nodes", "orders_learnt")
 """What is told of a search: how many nodes its lattice has, and of how many hierarchies the order of siblings was learnt."""
 
 
@@ -36,7 +36,7 @@ def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -
         records: Of the source.
     """
     dropped = suppressed - masked
-    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.lost.items()}
+    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.losses.items()}
 
 
 def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
@@ -86,8 +86,8 @@ def _weights(job: Job) -> dict[str, float]:
 def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
     """Returns the three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records that are not masked."""
     records = max(recount.records - masked, 1)
-    numerical = sum((one.penalty - masked) / records for one in recount.lost.values() if one.numeric)
-    named = [(one.leaves - masked) / records for one in recount.lost.values() if not one.numeric]
+    numerical = sum((one.penalty - masked) / records for one in recount.losses.values() if one.numeric)
+    named = [(one.leaves - masked) / records for one in recount.losses.values() if not one.numeric]
     categorical = sum(named) / max(len(named), 1)
     figures = {"numerical_loss": numerical, "categorical_loss": categorical, "total_loss": (numerical + categorical) / 2}
     return {name: round(value, DIGITS) for name, value in figures.items()}
@@ -95,7 +95,7 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what is told of a search: which nodes pass, and how many were evaluated, depends on records that no label tells of."""
-    return {name: found[name] for name in TOLD_OF_SEARCH if name in found}
+    return {name: found[name] for name in SEARCH_FIGURES if name in found}
 
 
 def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
@@ -108,7 +108,7 @@ def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) ->
     return told
 
 
-def reported_repeats(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
+def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
     """Returns which identifiers repeat, without figures: the values are not published, and most records of one are one person's count."""
     return {name: RepeatedColumn() for name in found}
 
@@ -134,14 +134,14 @@ def reported_optimality(outcome: Outcome) -> str:
         return "best of the nodes tried, a step at a time from the best for single records; others could be better"
     if not outcome.unexamined:
         return "certified"
-    if outcome.bound is not None and (outcome.whole or not any(outcome.root)):
+    if outcome.bound is not None and (outcome.lattice_is_complete or not any(outcome.root)):
         return "best of the nodes counted; others could be better: raise method.effort"
     if outcome.bound is not None:
         return "best of the nodes counted; others could be better: raise memory or method.effort"
     return "best of the nodes above its roots; finer ones could be better and lie above none: raise memory or method.roots to examine them"
 
 
-def taken(job: Job) -> str | None:
+def node_origin(job: Job) -> str | None:
     """Returns whose node it is where none was looked for."""
     first = " before its rounds" if job.suppression.rounds else ""
     if job.replay is not None:
@@ -153,7 +153,7 @@ def _reached(outcome: Outcome) -> str:
     """Returns how far branch and bound came, the gap rounded up."""
     least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
     left = counted(outcome.unexamined, "node")
-    if outcome.whole or not any(outcome.root):
+    if outcome.lattice_is_complete or not any(outcome.root):
         return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
     if outcome.gap == 0:
         return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"

@@ -18,7 +18,7 @@ from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, is_sealed, listing
+from schemas.release.evidence import MANIFEST, SIGNATURE, Signable, has_valid_digest, listing
 from schemas.release.files import Document
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
@@ -29,7 +29,7 @@ from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
+from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
 from tasks.store.secret import secret_of
 from tasks.store.staging import CURRENT, clear_staging, staging_prefix
 from tasks.verification.job_figures import stated_faults
@@ -66,16 +66,16 @@ def published(job: Job, release: str) -> Manifest | None:
     manifest = read_manifest(folder)
     if manifest is None:
         raise StorageError.altered(release, 1)
-    lost = lost_files(folder, manifest)
+    lost = count_missing_files(folder, manifest)
     # Manifests of earlier formats had no seal.
-    lost += manifest.format >= FORMAT and not is_sealed(manifest_content(folder))
+    lost += manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))
     if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
 
 
-def lost_files(folder: Path, manifest: Signable) -> int:
+def count_missing_files(folder: Path, manifest: Signable) -> int:
     """Returns how many files are missing from a release that its manifest lists, the signature included."""
     return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
 
@@ -130,10 +130,10 @@ def complete(
         texts = _texts(make_report(manifest, terms, recount, examples(manifest, terms)))
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
-    return sealed_in(job, staging, manifest, texts, report_code())
+    return write_signed_documents(job, staging, manifest, texts, report_code())
 
 
-def sealed_in(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
+def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
     """Puts the documents of a release, its manifest and, where there is a key, its signature beside the staged data, and on the disk.
 
     Args:
@@ -238,7 +238,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
 
 
 def _write(path: Path, text: str) -> Path:
-    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    write_atomically(path, lambda part: part.write_text(text, "utf-8"))
     open_up(path)
     return path
 
@@ -256,4 +256,4 @@ def point_current(job: Job, release: str) -> None:
         flush(part)
         return written
 
-    write_whole(job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(job))
+    write_atomically(job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(job))

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import marks
+from core.order.records import record_hashes
 from core.persons.digests import Digests
 from core.recoding.classes import Sets
 from schemas.errors.base import PrivacyError
@@ -15,7 +15,7 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import check_intervals, check_promise, whole_counts
+from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records
 from tasks.records.partitions import ways_of
 from tasks.records.recodings import recoded
@@ -60,8 +60,8 @@ def published_fragment(
         HierarchyError: the hierarchy's file cannot be read.
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
-    wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
-    records = JobRecords.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
+    wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = JobRecords.of(coding, list(codes.T), record_hashes(payload.columns, len(codes)), digests, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0

@@ -198,7 +198,7 @@ def _without_outliers(
 
 
 def _figures(handled: Handled) -> dict[str, int]:
-    return {"outliers": handled.detected, "left": handled.left, "recovered": handled.recovered, "merged": handled.merged}
+    return {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
 
 
 def _counted(classes: NDArray[np.int32], figures: Mapping[str, int] | None = None) -> Partitioned:

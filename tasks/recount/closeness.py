@@ -10,16 +10,16 @@ from core.recount.groups import Groups
 from core.recount.labels.group_levels import group_levels
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
-from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.original import Original, fetched, with_source_types
 from tasks.store.database import quote
 
 
-def whole_groups(source: str, column: str) -> Groups:
+def source_value_groups(source: str, column: str) -> Groups:
     """Returns how the records of each value of a sensitive column are counted: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
-def make_whole(
+def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
     """Makes the table ``whole`` of all values with their records, places and groups; returns the number of levels of the groups.
@@ -40,7 +40,7 @@ def make_whole(
     columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
     levels = 0
     if along is not None:
-        groups = group_levels(column, along, as_given(rows["value"], original, column), job.folder)
+        groups = group_levels(column, along, with_source_types(rows["value"], original, column), job.folder)
         levels = len(groups)
         columns |= {f"level_{number}": level.groups for number, level in enumerate(groups, start=1)}
     connection.register("whole_rows", pa.Table.from_pydict(columns))

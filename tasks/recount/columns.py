@@ -16,7 +16,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
 
-STRANGE = "a data file's columns are not those of the job, in its order and types"
+WRONG_COLUMNS = "a data file's columns are not those of the job, in its order and types"
 
 HELD, BUFFERS = 5, 1 << 18
 """Row groups that DuckDB may hold of a file for each thread, on its way from pages to hashes, and bytes of buffers for each column."""
@@ -75,7 +75,7 @@ def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) ->
     if faults := column_faults(job, names):
         return faults
     masked = job.suppression.as_text and any(types[name] != "VARCHAR" for name in published_qids(job))
-    return [STRANGE] if masked or names != _expected(job, names) else []
+    return [WRONG_COLUMNS] if masked or names != _expected(job, names) else []
 
 
 def _expected(job: Job, names: Sequence[str]) -> list[str]:
@@ -86,7 +86,7 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
 def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
     """Returns whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
     wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
-    return [STRANGE] if schema.names != columns or wrong else []
+    return [WRONG_COLUMNS] if schema.names != columns or wrong else []
 
 
 def _is_text(dtype: pa.DataType) -> bool:

@@ -20,7 +20,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.original import Original, fetched, with_source_types
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
@@ -64,7 +64,7 @@ def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
     """Yields the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
     columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
-    published = [as_given(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
+    published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
         texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
         yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
@@ -82,7 +82,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
     else:
         counted = rows.grouped("source", value_groups(rows.source, column))
     found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
-    values, people = as_given(found["value"], original, name), found["people"].to_numpy()
+    values, people = with_source_types(found["value"], original, name), found["people"].to_numpy()
     if not pt.is_timestamp(values.type):
         return values, people
     order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable")

@@ -24,7 +24,7 @@ from tasks.source.partitions import partitions, relation, with_partition
 from tasks.source.stable_files import source_digest
 from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
-from tasks.store.secret import FolderSecret, known_secrets
+from tasks.store.secret import FolderSecret, read_secrets
 
 
 class Original(NamedTuple):
@@ -41,8 +41,8 @@ class Original(NamedTuple):
     relation: str
     columns: pa.Schema
     digests: tuple[str, ...] = ()
-    is_whole: bool = True
-    given: str = ""
+    is_complete: bool = True
+    source_relation: str = ""
 
     def persons(self, job: Job) -> dict[str, bool]:
         """Return what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
@@ -73,7 +73,7 @@ def original_of(job: Job) -> Original | None:
         return Original(read, whole, tuple(digests))
     numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
-    return Original(bounded, whole, tuple(digests), given=read)
+    return Original(bounded, whole, tuple(digests), source_relation=read)
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
@@ -101,7 +101,7 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
         return "it has no manifest, which would say what it was made of"
     if original is None:
         return "the source is not at hand as Parquet files of this machine"
-    known = known_secrets(job)
+    known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
         least = "" if known else ", or is: the secret of its digests is not at hand"
         return f"the source is not what it was when the release was made{least}"
@@ -123,7 +123,7 @@ def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, 
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
-def as_given(values: pa.Array, original: Original, column: str) -> pa.Array:
+def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
     """Returns the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values

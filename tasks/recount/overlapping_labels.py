@@ -23,7 +23,7 @@ from core.recount.sampled_classes import (
     sample_groups,
     sample_sql,
 )
-from core.recount.truth import beside_faults, part_of, released_parts, released_parts_sql, source_parts, source_parts_sql
+from core.recount.truth import label_combination_faults, part_of, released_parts, released_parts_sql, source_parts, source_parts_sql
 from tasks.recount.original import fetched
 from tasks.recount.published_labels import PublishedLabels
 from tasks.recount.release_and_source import ReleaseAndSource
@@ -35,7 +35,7 @@ JOINS = 16
 """Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
-def faults_beside(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
+def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
     """Returns whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
     looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
     sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
@@ -52,11 +52,11 @@ def _parts_of(one: PublishedLabels) -> int:
 
 
 def _released(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
-    return released_parts(sides.unmasked, one.columns, parts, sides.beside)
+    return released_parts(sides.unmasked, one.columns, parts, sides.untreated_parts)
 
 
 def _valued(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
-    return source_parts(sides.source, quote(one.name), parts, sides.beside)
+    return source_parts(sides.source, quote(one.name), parts, sides.untreated_parts)
 
 
 def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> list[str]:
@@ -67,7 +67,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
     released, source = np.zeros((parts, len(one.released)), np.int64), np.zeros((parts, len(one.source)), np.int64)
     released[found["part"], found["place"]] = found["records"]
     source[given["part"], one.order[given["place"]]] = given["records"]
-    return beside_faults(one.name, unmatched(one.spans, released, source), sides.names)
+    return label_combination_faults(one.name, unmatched(one.spans, released, source), sides.names)
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
@@ -81,7 +81,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     [(most,)] = sides.connection.execute(
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
     ).fetchall()
-    sample = sample_groups(sides.unmasked, columns, PARTS, sides.beside, most, drawn)
+    sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
     sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
     of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
@@ -113,7 +113,7 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
     """Returns how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
-    known, before = [part_of([one.source for one in sides.beside], PARTS)], []
+    known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
     for first in range(0, len(labels), JOINS):
         here, later = columns[:JOINS], columns[JOINS:]
         table = f"covered_{first}"

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.people_of_source import classes_sql, given_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql
+from core.recount.people_of_source import classes_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql, source_persons_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_qids
@@ -101,8 +101,8 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
-    values = [quote(name) for name in job.privacy.with_others(job.columns.kept_values)]
-    connection.execute(given_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
+    values = [quote(name) for name in job.privacy.with_others(job.columns.values_published_as_is)]
+    connection.execute(source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
     [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):
         return PeopleOfSource(because=SINGLE)

@@ -23,7 +23,7 @@ from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.original import Original, fetched, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.source.partitions import relation
 from tasks.store.database import quote
@@ -84,7 +84,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         raise PopulationError.no_parquet() from None
     spans, numbers, places = [], [], []
     for number in range(len(qids)):
-        of_classes, span, mine = _fitted(job, number, classes, as_given(rows[qids[number].name], population, qids[number].name))
+        of_classes, span, mine = _fitted(job, number, classes, with_source_types(rows[qids[number].name], population, qids[number].name))
         spans.append(span)
         numbers.append(of_classes)
         places.append(mine)

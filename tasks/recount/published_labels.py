@@ -24,7 +24,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
-from tasks.recount.original import as_given, fetched
+from tasks.recount.original import fetched, with_source_types
 from tasks.recount.release_and_source import ReleaseAndSource
 from tasks.store.database import quote
 
@@ -54,7 +54,7 @@ class PublishedLabels:
     source: NDArray[np.int64]
     order: NDArray[np.int64]
     owners: NDArray[np.int32] | None
-    kept: bool
+    is_released: bool
     claimed: bool = True
 
     @property
@@ -113,8 +113,8 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
-    held = as_given(values["value"], sides.original, qid.name)
-    shown = [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
+    held = with_source_types(values["value"], sides.original, qid.name)
+    shown = [with_source_types(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
     found = labels_of_levels(job, sides, qid, held, shown, claim) if claim and qid.name in claim.levels else None
     order, spans = found or _read_anyhow(job, qid, held, shown)
     source = np.zeros(spans.null + 1, np.int64)

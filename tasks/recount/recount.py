@@ -26,7 +26,7 @@ from tasks.recount.people import PeopleFiles, count_linked, count_people, one_va
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
-from tasks.recount.spreads import count_spreads, whole_of
+from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.together import count_together_of_people
 from tasks.recount.verdict import AdditionalCounts, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -87,7 +87,7 @@ def recount(
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
-            rows.put_together([relation_of(connection, [file]) for file in some])
+            rows.concatenate([relation_of(connection, [file]) for file in some])
         qids, by_people = [quote(name) for name in published_qids(job)], bool(people and job.columns.person)
         classes = count_in_classes(
             job,
@@ -95,7 +95,7 @@ def recount(
             source,
             people,
             original,
-            lambda column: whole_of(job, rows, column, original, by_people=by_people),
+            lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
             rows.alike(source),
         )
         # What the classes took is given back before values and labels are held.
@@ -226,7 +226,7 @@ def verify_against(
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
         # Another source has other shares, by which an honest release could seem to break its t.
-        original = original._replace(is_whole=not unproved)
+        original = original._replace(is_complete=not unproved)
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
         with temporary_folder_of(job, "verify") as spill:
@@ -280,7 +280,7 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Returns whether the risk of a manifest is not that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not found.persons):
         return []
-    starred, masked = found.starred(manifest.masked)
+    starred, masked = found.fully_suppressed_units(manifest.masked)
     if manifest.risk["after"] == risk_of_files(found.unit_sizes, starred, manifest.suppressed, masked):
         return []
     return ["the manifest's risk is not that of the classes in the files"]

@@ -54,7 +54,7 @@ class ReleaseAndSource:
         return self.rows.source
 
     @property
-    def beside(self) -> list[DigestPart]:
+    def untreated_parts(self) -> list[DigestPart]:
         """What is published as it is, in both."""
         return [self._column(name) for name in self.names]
 

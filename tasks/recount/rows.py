@@ -90,7 +90,7 @@ class RowsHere(ReleaseRows):
         self.connection, self.release, self.source, self.wide = connection, release, source, wide
         self._tables, self._copies = 0, ""
 
-    def put_together(self, parts: Sequence[str]) -> None:
+    def concatenate(self, parts: Sequence[str]) -> None:
         """Puts equal records of the release together, where there are many: each is read once then, and not for every question.
 
         Whether there are, some of them tell; if these mislead, the database has more to hold and to set aside, and counts the same.

@@ -46,8 +46,8 @@ def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
         [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
         withheld = None
-        if original.given:
-            statement = withheld_sql(original.given, original.relation, list(map(quote, job.columns.person)))
+        if original.source_relation:
+            statement = withheld_sql(original.source_relation, original.relation, list(map(quote, job.columns.person)))
             [withheld] = connection.execute(statement).fetchall()
         return SourceFigures(sizes, _persons(job, connection, original), withheld)
 

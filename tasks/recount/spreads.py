@@ -11,12 +11,12 @@ import duckdb
 import pyarrow as pa
 
 from core.recount.shares import ShareClasses, ShareSpread
-from core.recount.spreads import classes_held_sql
+from core.recount.spreads import holder_classes_sql
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
-from tasks.recount.closeness import make_whole, whole_groups
+from tasks.recount.closeness import make_source_distribution, source_value_groups
 from tasks.recount.original import Original
-from tasks.recount.people import unexpected_values, values_of_people, whole_of_people
+from tasks.recount.people import source_persons_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
@@ -58,27 +58,27 @@ def count_spreads(
     for kind, column, spec in models_counted(job, by_people=by_people):
         relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
         types, whole = original or Original("", pa.schema([])), ""
-        if needs_whole(kind, by_people=by_people):
+        if needs_source_values(kind, by_people=by_people):
             # Read once: it may take all of the source.
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS FROM {whole_of(column)}")
             whole = EVERYWHERE
-        levels = make_whole(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
+        levels = make_source_distribution(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
         if by_people and kind.held is not None:
             nulls = kind.of_whole or spec.nulls == "value"
-            statement = classes_held_sql(relation, value, kind.held(spec), whole, nulls=nulls)
+            statement = holder_classes_sql(relation, value, kind.held(spec), whole, nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
-            one = replace(one, held=int(held))
+            one = replace(one, broken_by_holders=int(held))
         spreads.append(one)
     return tuple(spreads), unexpected
 
 
-def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
+def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
     """Tells whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
     return kind.of_whole or (by_people and kind.held is not None)
 
 
-def whole_of(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
+def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
     """Returns what the database reads the values of a column as, each with its records, or its people where these are counted.
 
     Args:
@@ -88,10 +88,10 @@ def whole_of(job: Job, rows: ReleaseRows, column: str, original: Original | None
         original: The source; without it, or if it is not what the release was made of, the release stands for it.
         by_people: Whether the people of the classes were counted.
     """
-    whole = original if original and original.is_whole else None
+    whole = original if original and original.is_complete else None
     if by_people:
-        return rows.counted(whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None), "source")
-    return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
+        return rows.counted(source_persons_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
+    return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 
 def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
@@ -107,8 +107,8 @@ def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[
         measured.setdefault(kind.section, {})[column] = one.worst if one.worst is not None and isfinite(one.worst) else 0.0
         if one.failing:
             faults.append(f"{one.failing:,} of {one.classes:,} classes {kind.broken(column, spec)}")
-        if one.held:
-            held = f"in {one.held:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
+        if one.broken_by_holders:
+            held = f"in {one.broken_by_holders:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
             faults.append(f"{held} to keep the {kind.section} that the job promises")
     # Without the people of the classes nobody knows who holds a value.
     unknown = bool(job.columns.person) and not by_people

@@ -91,7 +91,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
     return found
 
 
-def held_together(
+def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
     """Returns the counts in the unit of k, and whether those of persons are not of what the files hold.

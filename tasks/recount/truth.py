@@ -14,11 +14,11 @@ from core.recount.truth import (
     DigestPart,
     digests_sql,
     hashed,
+    join_source_values_sql,
     joint_faults,
     joint_sql,
     label_digest,
     label_faults,
-    looked_up_sql,
     marginal_groups,
     marginal_sql,
     released_digests,
@@ -29,7 +29,7 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
-from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
+from tasks.recount.overlapping_labels import JOINS, faults_of_sample, label_overlap_faults
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
 from tasks.recount.rows import ReleaseRows
@@ -75,7 +75,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
     sampled: int | None = None
     if overlapping := [one for one in labels if one.owners is None]:
-        faults = faults or faults_beside(sides, overlapping)
+        faults = faults or label_overlap_faults(sides, overlapping)
         if not faults:
             faults, sampled = faults_of_sample(sides, labels)
     if not faults and (wrong := [one.name for one in labels if not one.claimed]):
@@ -105,10 +105,10 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
     """Returns whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
-    parts = [*sides.beside, *(_part(sides, one) for one in told)]
+    parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
     faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.release and not faults:
-        faults = _joint_faults(sides, sides.release, sides.beside, sides.names)
+        faults = _joint_faults(sides, sides.release, sides.untreated_parts, sides.names)
     return faults
 
 
@@ -127,7 +127,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
         here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
         columns = columns[len(group) :]
         made = f"looked_up_{number}"
-        before.append(looked_up_sql(source, here, known, columns, made))
+        before.append(join_source_values_sql(source, here, known, columns, made))
         before += [f"DROP TABLE {source}"] if number else []
         source, known = made, [f"s.digest_{place}" for place in range(number + 2)]
         columns = [f"later_{place}" for place in range(len(columns))]
@@ -141,7 +141,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
 def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
     """Returns what stands for the labels of a quasi-identifier in the digest of a record."""
     number, column = one.number, quote(one.name)
-    if one.kept and sides.types[one.name] == sides.published[one.name]:
+    if one.is_released and sides.types[one.name] == sides.published[one.name]:
         return DigestPart(f"r.{column}", f"s.{column}")
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
@@ -165,7 +165,7 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:
-        for name, part in zip(sides.names, sides.beside, strict=True):
+        for name, part in zip(sides.names, sides.untreated_parts, strict=True):
             released = rows.grouped("release", marginal_groups(f"{release} AS r", part.released))
             marginal = marginal_sql(released, rows.grouped("source", marginal_groups(f"{sides.source} AS s", part.source)))
             [(alone[name],)] = sides.connection.execute(marginal).fetchall()

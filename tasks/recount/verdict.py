@@ -25,7 +25,7 @@ from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
-from tasks.recount.together import columns_of_job, count_together, held_together
+from tasks.recount.together import columns_of_job, combined_pairs, count_together
 from tasks.recount.truth import Truth, truth_of
 from tasks.store.database import quote
 
@@ -76,7 +76,7 @@ def verdict_of(
     hidden += [] if unproved else endpoint_faults(job, rows, original, shared_by)
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
-    together, unexpected = held_together(of_records, beside.together, by_people=bool(counts.persons))
+    together, unexpected = combined_pairs(of_records, beside.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, claim)
     told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
     unverified = not_counted(unspread, uncounted) if job.columns.person and not counts.persons else []
@@ -85,7 +85,7 @@ def verdict_of(
     if original:
         # Where all records are published, what was counted of the source is what the files hold.
         passed = passed_columns(job, rows) if untreated and found.records < (records or found.records) else {}
-        found = replace(found, lost=column_losses(job, rows, original), passed=passed)
+        found = replace(found, losses=column_losses(job, rows, original), passed=passed)
     return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
 
 
@@ -131,7 +131,7 @@ def _unproved(reason: str) -> list[str]:
 
 def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Returns what else the source would tell of a release and was taken from elsewhere, or not looked at, in sentences."""
-    columns = measured.get("t", {}) if original is None or not original.is_whole else ()
+    columns = measured.get("t", {}) if original is None or not original.is_complete else ()
     told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
     if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.recount.relational.history_counts import TablesRecount
-from schemas.attacks.figures import attacked_words, broken_attacks
+from schemas.attacks.figures import attacks_sentence, broken_attacks
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
@@ -26,7 +26,7 @@ from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
 from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
-from tasks.publication.staging import lost_files, point_current, sealed_in, staging_folder
+from tasks.publication.staging import count_missing_files, point_current, staging_folder, write_signed_documents
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.figures import loss_of_tables, rows_of_tables
@@ -79,7 +79,7 @@ def _published_here(job: Job, release: str) -> TablesManifest | None:
     if not folder.is_dir():
         return None
     manifest = read_tables_manifest(folder)
-    if lost := lost_files(folder, manifest):
+    if lost := count_missing_files(folder, manifest):
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
@@ -137,7 +137,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
 
     def finish() -> TablesManifest:
         made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
-        whole = sealed_in(run.job, staging, made, report_texts(made), report_code_of_tables())
+        whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
         run.work.keep()
         run.work.check()
         publish_staged(run.job, staging, given.release, run.work, staged)
@@ -174,7 +174,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
     if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
-        raise AttackError.broken([attacked_words(one) for one in broken], by)
+        raise AttackError.broken([attacks_sentence(one) for one in broken], by)
     return {"attacks": played, "attacked": basis_of_tables(settings)}
 
 

@@ -40,11 +40,11 @@ def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
     if manifest.method != MONDRIAN or not guarded or not manifest.asked or manifest.asked.tries_next or not manifest.released:
         return ()
     # Of the class of a record, on average: a class of nearly all records counts by what it holds.
-    told = kept_whole(manifest.loss["dm"] / manifest.released, manifest.privacy["k"])
+    told = uncut_classes_advice(manifest.loss["dm"] / manifest.released, manifest.privacy["k"])
     return (told,) if told else ()
 
 
-def kept_whole(size: float, k: int, sampled: int | None = None) -> str | None:
+def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str | None:
     """Returns what to write where classes stay whole because l or t refuse their best cuts.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
+from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack
@@ -96,6 +96,6 @@ def attack_warning(manifest: Manifest) -> str:
     broken = broken_attacks(manifest.attacks)
     if not broken:
         return ""
-    first, others = attacked_words(broken[0]), len(broken) - 1
+    first, others = attacks_sentence(broken[0]), len(broken) - 1
     more = f" and {others:,} more" if others else ""
     return f"{counted(len(broken), 'attack')} on this release won more than the job accepts: {first}{more}. Do not hand it on unread."

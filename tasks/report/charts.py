@@ -13,8 +13,8 @@ from schemas.release.terms import Band
 
 SOURCE, RELEASE = "Source", "Release"
 # By name, so that the release looks the same with and without a source beside it.
-LOOKS = {SOURCE: ChartStyle(0, quiet=True), RELEASE: ChartStyle(0)}
-BESIDE = "The table below says the same."
+CHART_STYLES = {SOURCE: ChartStyle(0, quiet=True), RELEASE: ChartStyle(0)}
+TABLE_NOTE = "The table below says the same."
 
 
 def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
@@ -70,7 +70,7 @@ def _shares_chart(
 ) -> str:
     """Returns lying bars from 0 to 100 %, under the heading that the page has for them."""
     # Always up to 100 %, so that the charts of two releases can be held against each other.
-    chart = Chart(title, BESIDE, series, percent, LOOKS, missing="")
+    chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
     return bars(chart, names, most=1.0, headed=False).inline()
 
 

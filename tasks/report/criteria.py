@@ -6,8 +6,8 @@ A question is answered with no more than was measured. Where something speaks ag
 from __future__ import annotations
 
 from schemas.errors.base import counted, listed
-from schemas.privacy.kinds import models_asked
-from schemas.release.figures import KINDS, population_sentences, telling
+from schemas.privacy.kinds import models_in_job
+from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.report import Criterion, Proof
 from schemas.release.terms import Terms
@@ -53,7 +53,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
     if unit.linked:
         told += linked_sentences(manifest)
     stand_out = any(one is not None and one.below_k for one in map(manifest.together, KINDS))
-    weak = bool(stand_out or alone or telling(manifest.passthrough) or manifest.repeats or unit.linked)
+    weak = bool(stand_out or alone or identifying_columns(manifest.passthrough) or manifest.repeats or unit.linked)
     answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
     if weak:
         answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."
@@ -70,7 +70,7 @@ def _linkability(manifest: Manifest) -> Criterion:
             f"Whoever matches all {unit.several} with a register of the same quasi-identifiers is expected to be right for "
             f"{after['marketer']:.2%} of them, and for a single one at best with a chance of {after['prosecutor_max']:.2%}."
         )
-    linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), telling(manifest.passthrough)
+    linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), identifying_columns(manifest.passthrough)
     if manifest.pseudonyms:
         told.append(
             f"{listed(manifest.pseudonyms)}: pseudonyms. Releases with the same key or vault can be joined by them, and so can the records "
@@ -140,7 +140,7 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
         proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, UnitWording.of_release(manifest)) if proof.column
     ]
     told += [f"'{one.column}', {one.model}: {one.asked} was asked of every class, {_worst(one)}." for one in asked]
-    guarded = {column for _, column, _ in models_asked(manifest.privacy)}
+    guarded = {column for _, column, _ in models_in_job(manifest.privacy)}
     if unguarded := [name for name in terms.sensitive if name not in guarded]:
         told.append(f"How values are spread within a class was not asked to be limited for {listed(unguarded)}.")
     if not terms.sensitive:

@@ -13,19 +13,19 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from core.charts.picture import DARK_STYLE
-from core.compiling.compiled import kept_home
+from core.compiling.compiled import compiled_folder
 from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_charts, loss_chart, risk_chart, size_chart, size_rows
-from tasks.report.published import date_words
+from tasks.report.published import date_text
 from tasks.report.terms import map_of_report
-from tasks.store.files import write_whole
+from tasks.store.files import write_atomically
 from tasks.store.keys import code_of, fingerprint_of
 
 DIGEST = hashlib.sha256().digest_size
 
 
-class KeptTemplates(BytecodeCache):
+class TemplateCache(BytecodeCache):
     """Compiled templates in a folder, each after a digest of it; what is damaged is compiled anew, and no page fails for it."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +45,7 @@ class KeptTemplates(BytecodeCache):
         """Writes a template that was compiled; where that cannot be, it is compiled again by the next process."""
         code = bucket.bytecode_to_string()
         try:
-            write_whole(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
+            write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
         except StorageError:
             return
 
@@ -53,13 +53,13 @@ class KeptTemplates(BytecodeCache):
         return self._folder / f"{bucket.key}.cache"
 
 
-def kept_templates(made_by: Path) -> KeptTemplates | None:
+def template_cache(made_by: Path) -> TemplateCache | None:
     """Returns where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
 
     Args:
         made_by: The file that says how.
     """
-    home = kept_home()
+    home = compiled_folder()
     if home is None:
         return None
     folder = home / "templates" / hashlib.sha256(version("jinja2").encode() + made_by.read_bytes()).hexdigest()[:16]
@@ -67,7 +67,7 @@ def kept_templates(made_by: Path) -> KeptTemplates | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
-    return KeptTemplates(folder)
+    return TemplateCache(folder)
 
 
 TEMPLATE, SUMMARY = "report.html", "summary.html"
@@ -103,7 +103,7 @@ def report_code() -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        bytecode_cache=kept_templates(Path(__file__)),
+        bytecode_cache=template_cache(Path(__file__)),
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
@@ -112,7 +112,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_words}
+    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_text}
     return environment
 
 

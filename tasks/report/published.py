@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from schemas.privacy.publish import way_words
+from schemas.privacy.publish import treatment_sentence
 from schemas.release.manifest import Manifest
 from schemas.release.report import PublishedColumn
 from schemas.release.terms import Terms
@@ -50,7 +50,7 @@ def _published(words: str, name: str, columns: tuple[str, ...]) -> str:
 
 def _otherwise(manifest: Manifest, name: str) -> str:
     found = manifest.published.get(name)
-    return AS_IT_IS if found is None else way_words(found.publish, int(manifest.privacy["k"]))
+    return AS_IT_IS if found is None else treatment_sentence(found.publish, int(manifest.privacy["k"]))
 
 
 def _distinct(manifest: Manifest, name: str) -> int | None:
@@ -58,7 +58,7 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
     return found.distinct if found else None
 
 
-def date_words(created: str | None) -> str:
+def date_text(created: str | None) -> str:
     """Returns a moment as people write it, in UTC; as it is where it cannot be read, empty where there is none."""
     try:
         moment = datetime.fromisoformat(created).astimezone(UTC) if created else None

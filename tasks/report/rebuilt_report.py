@@ -21,7 +21,7 @@ from tasks.release.manifest import read_manifest
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
@@ -78,7 +78,7 @@ def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
     # The hierarchies of another job would put the wrong words to levels.
-    if job is not None and not is_of_job(manifest, job, known_secrets(job)):
+    if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))
     if manifest.asked is not None:
         return manifest.asked

@@ -57,12 +57,12 @@ def losses(several: str = "records") -> dict[str, tuple[str, str]]:
 LOCAL = "a range or group of its own in every class"
 
 
-def hierarchy_words(hierarchy: HierarchySpec) -> str:
+def hierarchy_text(hierarchy: HierarchySpec) -> str:
     """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
     return entry_of(hierarchy).words(hierarchy)
 
 
-def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
+def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
     """Returns what a level publishes.
 
     Args:
@@ -92,9 +92,9 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
     """
     columns, asked = job.columns, []
     for place, qid in enumerate(columns.quasi_identifiers):
-        published = LOCAL if node is None else level_words(qid.hierarchy, node[place], tops[place] if tops else None)
+        published = LOCAL if node is None else level_text(qid.hierarchy, node[place], tops[place] if tops else None)
         names = tuple(published_columns(job, qid))
-        asked.append(QidTerms(name=qid.name, columns=names, hierarchy=hierarchy_words(qid.hierarchy), published=published))
+        asked.append(QidTerms(name=qid.name, columns=names, hierarchy=hierarchy_text(qid.hierarchy), published=published))
     return Terms(
         limit=plain(job.suppression.limit),
         treatment=job.suppression.treatment,
@@ -119,7 +119,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
         nodes={" ".join(map(str, one.node)): one.status for one in drawn.drawn},
-        whole=drawn.whole,
+        whole=drawn.is_complete,
     )
 
 
@@ -137,5 +137,5 @@ def map_of_report(report: Report) -> LatticeMap | None:
         node=node,
         heights=tuple(dict(zip(STATUSES, row, strict=True)) for row in rows),
         drawn=tuple(DrawnNode(tuple(map(int, place.split())), status) for place, status in figures.nodes.items()),
-        whole=figures.whole,
+        is_complete=figures.whole,
     )

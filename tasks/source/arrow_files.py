@@ -13,7 +13,7 @@ from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from tasks.source.batches import kept_schema, write_batches
+from tasks.source.batches import schema_of_columns, write_batches
 from tasks.source.bounds.apart import survived
 from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
 from tasks.source.locations import Located, Readable
@@ -37,7 +37,7 @@ def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     """
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
@@ -69,7 +69,7 @@ def _convert(path: Path, name: str, memory: int, part: Path) -> int:
     _check_batches(path, name, memory)
     try:
         with _opened(path, name) as (schema, batches):
-            return write_batches(part, kept_schema(schema), batches, name)
+            return write_batches(part, schema_of_columns(schema), batches, name)
     except pa.ArrowException:
         raise SourceError.unreadable(name, "arrow") from None
 

@@ -25,7 +25,7 @@ FEW = 16
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
-def kept_schema(schema: pa.Schema) -> pa.Schema:
+def schema_of_columns(schema: pa.Schema) -> pa.Schema:
     """Returns the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold.
 
     Raises:
@@ -58,7 +58,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
     Args:
         path: The file.
-        schema: From ``kept_schema``.
+        schema: From ``schema_of_columns``.
         batches: Of these columns, in this order; dictionaries may differ from batch to batch.
         name: Where they come from, as the user knows it.
 
@@ -86,10 +86,10 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 write(min(held, GROUP_ROWS))
         if rows:
             write(sum(part.num_rows for part in waiting))
-    return held_count(path, rows)
+    return count_held_rows(path, rows)
 
 
-def held_count(path: Path, rows: int) -> int:
+def count_held_rows(path: Path, rows: int) -> int:
     """Returns how many rows were read, which a Parquet file made of them has to hold.
 
     Raises:

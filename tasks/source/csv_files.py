@@ -17,8 +17,8 @@ from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.reading.regular_files import MOST_HEADER, lines_within
-from schemas.reading.typed_texts import taken_words, typed_sql
-from tasks.source.batches import held_count
+from schemas.reading.typed_texts import accepted_words, typed_sql
+from tasks.source.batches import count_held_rows
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
@@ -53,7 +53,7 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     """
     assert file.path is not None
     made = convert_csv(job, file.path, file.name, file.digest, store)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> Artifact:
@@ -99,7 +99,7 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return held_count(part, sum(one.rows for one in parts))
+        return count_held_rows(part, sum(one.rows for one in parts))
 
     return store.make("converted", key, ".parquet", write)
 
@@ -189,7 +189,7 @@ def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], typ
     faults = [_fault(*one) for one in ragged]
     for name, count, first in zip(typed, found[::2], found[1::2], strict=True):
         if count:
-            what = f"a {quote(name)} not of the type that source.types gives, which takes {taken_words(types[name])}"
+            what = f"a {quote(name)} not of the type that source.types gives, which takes {accepted_words(types[name])}"
             # Rows that are left out are not numbered, so that others would be numbered wrongly.
             faults.append(_row_fault(what, count, [] if ragged else first))
     return faults

@@ -34,7 +34,7 @@ def _is_aside(part: str) -> bool:
     return part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")
 
 
-MARKS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
+TABLE_FORMAT_FOLDERS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
 """The folder that lies in the table's own, and what the table is then; that of Iceberg may be anybody's, and is looked into."""
 _ICEBERG = (".metadata.json", ".gz.metadata.json", "version-hint.text")
 _DEEPEST = 64
@@ -54,7 +54,7 @@ def table_format(files: Iterable[str], names_in: Names, *, most: int | None = No
     """
     folders = dict.fromkeys(folder for file in files for folder in _above(file))
     for folder in list(folders)[:most]:
-        for mark, words in MARKS.items():
+        for mark, words in TABLE_FORMAT_FOLDERS.items():
             found = names_in(f"{folder}/{mark}")
             if any(name.endswith(_ICEBERG) for name in found) if words == "Iceberg" else found:
                 return folder, words

@@ -20,7 +20,7 @@ from tasks.engine.progress import notify
 from tasks.source.listing import is_hidden, table_format_here
 from tasks.source.object_store import Stat, matching
 from tasks.source.stable_files import digest_while_stable, file_stat
-from tasks.store.files import real_path, write_whole
+from tasks.store.files import real_path, write_atomically
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import is_of_work
@@ -101,7 +101,7 @@ class Readable(NamedTuple):
     stat: Stat | None
     content: str | None = None
     converted: str | None = None
-    made: Artifact | None = None
+    converted_file: Artifact | None = None
 
 
 def is_object(one: Located) -> bool:
@@ -239,7 +239,7 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
             digests[name] = (seen[0] if seen and seen[1] == stat else digest_while_stable(path, name, stat), stat)
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
-    write_whole(memo, lambda part: part.write_text(seal(digests)))
+    write_atomically(memo, lambda part: part.write_text(seal(digests)))
     return {name: digest for name, (digest, _) in digests.items()}
 
 

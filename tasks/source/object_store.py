@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.errors.tables import FileError
 from tasks.source.listing import table_format_there
-from tasks.store.object_stores import file_system, told
+from tasks.store.object_stores import file_system, sanitised_errors
 
 Stat = tuple[int, ...]
 """What changes when a file or an object does; its first number is the size."""
@@ -27,7 +27,7 @@ def matching(address: str) -> dict[str, Stat]:
     """
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
-    with told(address):
+    with sanitised_errors(address):
         try:
             found = system.glob(path, detail=True) if any(mark in path for mark in "*?[") else {path: system.info(path)}
         except FileNotFoundError:
@@ -63,7 +63,7 @@ def remote_stat(address: str) -> Stat:
         ObjectStoreError: it is not there or cannot be read.
     """
     system, path = file_system(address)
-    with told(address):
+    with sanitised_errors(address):
         return stat_of_info(system.info(path))
 
 
@@ -75,7 +75,7 @@ def remote_stats(folder: str) -> dict[str, Stat]:
     """
     system, path = file_system(folder)
     scheme = folder.split("://", 1)[0]
-    with told(folder):
+    with sanitised_errors(folder):
         return {f"{scheme}://{info['name']}": stat_of_info(info) for info in system.ls(path, detail=True) if info["type"] == "file"}
 
 
@@ -95,12 +95,12 @@ def mark_of(tag: str) -> int:
     return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:6], "big")
 
 
-def place_of(address: str, stat: Stat) -> str:
+def scan_address(address: str, stat: Stat) -> str:
     """Returns what DuckDB reads an object as: its address, and what was listed of it, so that no other one is read in its place."""
     return f"{PINNED}://{'-'.join(map(str, stat))}/{address.replace('://', '/', 1)}"
 
 
 def object_at(place: str) -> tuple[str, Stat]:
-    """Inverse of ``place_of``."""
+    """Inverse of ``scan_address``."""
     marks, scheme, path = place.removeprefix(f"{PINNED}://").split("/", 2)
     return f"{scheme}://{path}", tuple(map(int, marks.split("-")))

@@ -27,7 +27,7 @@ from tasks.source.values import Unreadable
 BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
 FEWEST = 256
 """Records of a batch, however long."""
-MOST_PLACE = 5
+MOST_INDEX_BYTES = 5
 """Bytes that a place in a dictionary of a megabyte never takes."""
 LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 """Bytes of a row group of which a column is not read at once, and how many of each column are instead."""
@@ -120,7 +120,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
-                sound = bad.look_at(rows, [] if as_written else held)
+                sound = bad.check_batch(rows, [] if as_written else held)
                 if rows.num_rows and sound:
                     yield _with_partition(rows, piece, columns, plain, published)
                 if not left:
@@ -201,7 +201,7 @@ def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
         return False
     packed = column.data_page_offset - column.dictionary_page_offset
     share = 1 - packed / max(column.total_compressed_size, 1)
-    return bool(column.total_uncompressed_size * share < MOST_PLACE * max(column.num_values, 1))
+    return bool(column.total_uncompressed_size * share < MOST_INDEX_BYTES * max(column.num_values, 1))
 
 
 class Footer(NamedTuple):

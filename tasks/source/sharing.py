@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tasks.source.chunks import Chunk, Piece, SourceFile
-from tasks.store.files import write_whole
+from tasks.store.files import write_atomically
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Store
 
@@ -51,7 +51,7 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
     known = _known(memo)
     shares = list(_refined(known, [file.digest for file in files if file.rows], small, (most, chunk_bytes)))
     if shares != known:
-        write_whole(memo, lambda part: part.write_text(seal(shares)))
+        write_atomically(memo, lambda part: part.write_text(seal(shares)))
     owners = {digest: share for share in shares for digest in share}
     chunks = []
     for file in files:

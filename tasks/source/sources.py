@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.columns.column_types import is_text, plain_type, working_type
-from core.columns.common_types import told
+from core.columns.common_types import type_differences
 from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -20,10 +20,10 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
-from tasks.engine.steps import workers_elsewhere
+from tasks.engine.steps import count_remote_workers
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
-from tasks.source.bounds.value_lengths import LengthInspection, kept_unpacked
+from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
 from tasks.source.chunks import ChunkedSource, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
@@ -82,8 +82,8 @@ def read_source(run: Run) -> ChunkedSource:
     left = Bounded(files, 0, 0)
     if job.columns.most_records is not None:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
-    if job.columns.ways and workers_elsewhere():
-        raise SourceError.published_elsewhere()
+    if job.columns.ways and count_remote_workers():
+        raise SourceError.treated_on_cluster()
     files, read_as = publish_columns(job, left.files, columns, store)
     return ChunkedSource(
         files=tuple(files),
@@ -92,7 +92,7 @@ def read_source(run: Run) -> ChunkedSource:
         columns=read_as,
         published=(*(plain_type(read_as.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
-        evolved=told(columns, schemas),
+        evolved=type_differences(columns, schemas),
         withheld=(left.records, left.persons),
     )
 
@@ -134,7 +134,7 @@ def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[R
         LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
     ]
     footers = []
-    for file, found in zip(asked, kept_unpacked(asked, job.memory, store), strict=True):
+    for file, found in zip(asked, lengths_unpacked(asked, job.memory, store), strict=True):
         with while_stable(file.path, file.name, file.stat):
             footers.append(read_footer(file.path, file.name, found))
     return list(zip(reads, footers, strict=True))

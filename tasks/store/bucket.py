@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from schemas.errors.storage import ObjectStoreError
 from tasks.store.files import file_digest
-from tasks.store.object_stores import file_system, told
+from tasks.store.object_stores import file_system, sanitised_errors
 
 BLOCK = 1 << 22
 MOST_BYTES = 100_000_000
@@ -49,20 +49,20 @@ class Bucket:
         # Another process makes its own connection, by its own credentials.
         return Bucket, (self.address,)
 
-    def place(self, name: str) -> str:
+    def object_address(self, name: str) -> str:
         """Returns the address of an object."""
         return f"{self.address}/{name}"
 
     def _key(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def found(self, name: str) -> BucketEntry | None:
+    def object_entry(self, name: str) -> BucketEntry | None:
         """Returns what can be told of an object without reading it; None if there is none.
 
         Raises:
             ObjectStoreError: the store cannot be asked.
         """
-        with told(self.place(name)):
+        with sanitised_errors(self.object_address(name)):
             try:
                 info = self._system.info(self._key(name))
             except FileNotFoundError:
@@ -75,7 +75,7 @@ class Bucket:
         Raises:
             ObjectStoreError: it cannot be read.
         """
-        with told(self.place(name)):
+        with sanitised_errors(self.object_address(name)):
             try:
                 content: bytes = self._system.cat_file(self._key(name), end=MOST_BYTES)
             except FileNotFoundError:
@@ -105,7 +105,7 @@ class Bucket:
             ObjectStoreError: the store cannot be written.
         """
         if self._put(name, content, {}) is None:
-            raise ObjectStoreError.failed(self.place(name), "what was put is not there")
+            raise ObjectStoreError.failed(self.object_address(name), "what was put is not there")
 
     def _put(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
         failed: Exception | None = None
@@ -114,11 +114,11 @@ class Bucket:
         except Exception as error:  # as for `told`
             failed = error
         # The tag first: what changes between the two is then not taken for ours, whose content nobody else has.
-        there = self.found(name)
+        there = self.object_entry(name)
         if there and (not (failed or condition) or self.read(name) == content):
             return there.tag
         if failed and not is_refusal(failed):
-            with told(self.place(name)):
+            with sanitised_errors(self.object_address(name)):
                 raise failed
         # Refused, or put over by another meanwhile: its tag is not of what was put.
         return None
@@ -134,14 +134,14 @@ class Bucket:
         Raises:
             ObjectStoreError: the store cannot be written.
         """
-        with told(self.place(name)):
+        with sanitised_errors(self.object_address(name)):
             try:
                 self._system.put_file(str(path), self._key(name), mode="create")
             except FileExistsError:
                 if self._digest(name) != sha256:
                     self._system.put_file(str(path), self._key(name))
             except Exception:  # as for `told`; what is there may have come of this put
-                if self.found(name) is None or self._digest(name) != sha256:
+                if self.object_entry(name) is None or self._digest(name) != sha256:
                     raise
 
     def download(self, name: str, path: Path, sha256: str) -> bool:
@@ -150,7 +150,7 @@ class Bucket:
         Raises:
             ObjectStoreError: it cannot be read.
         """
-        with told(self.place(name)):
+        with sanitised_errors(self.object_address(name)):
             try:
                 self._system.get_file(self._key(name), str(path))
             except FileNotFoundError:
@@ -170,7 +170,7 @@ class Bucket:
         Raises:
             ObjectStoreError: the store cannot be listed.
         """
-        with told(self.place(below)):
+        with sanitised_errors(self.object_address(below)):
             found = self._system.find(self._key(below).rstrip("/"), detail=True)
         return {name.removeprefix(f"{self._root}/"): int(info["size"]) for name, info in found.items()}
 
@@ -181,7 +181,7 @@ class Bucket:
             ObjectStoreError: the store cannot be written.
         """
         for name in names:
-            with told(self.place(name)), suppress(FileNotFoundError):
+            with sanitised_errors(self.object_address(name)), suppress(FileNotFoundError):
                 self._system.rm_file(self._key(name))
 
 

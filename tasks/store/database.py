@@ -19,7 +19,7 @@ from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
-WORTH = 16
+MEMORY_PART = 16
 """Which part of a job's memory may be held beside a database that goes on as if it were not."""
 THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
@@ -72,7 +72,7 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
 
 def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
     """Has a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
-    if job.memory < ENOUGH or held * WORTH < job.memory:
+    if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
     with suppress(duckdb.OutOfMemoryException):

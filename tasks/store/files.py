@@ -50,7 +50,7 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
+def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
     """Lets ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
 
     Args:

@@ -22,7 +22,7 @@ Key = NewType("Key", str)
 """What tells a step's result from every other; made here alone."""
 
 OURS = ("core.", "schemas.", "tasks.")
-APART = (
+IGNORED_MODULES = (
     "core.columns.thread_share",
     "schemas.errors.",
     "tasks.engine.",
@@ -62,7 +62,7 @@ class StepCode:
         """Returns a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
         return self.key(secrets.token_hex(16))
 
-    def made(self, key: Key) -> bool:
+    def made_by_this_code(self, key: Key) -> bool:
         """Tells whether a result was made by the code of today."""
         return key.startswith(code_of(self.module)[:MARK])
 
@@ -97,7 +97,7 @@ def reached(module: str) -> set[str]:
     """Returns a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
     found, waiting = {module}, [module]
     while waiting:
-        new = {name for name in _read(waiting.pop()).imports if not name.startswith(APART)} - found
+        new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found
         found |= new
         waiting += new
     return found

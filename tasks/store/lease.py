@@ -24,7 +24,7 @@ from tasks.store.bucket import Bucket
 NAME = "lease.json"
 SECONDS = 60.0
 """For which a lease holds without being renewed; renewed every third of it, so that two lost packets cost nothing."""
-LOOKS = 12
+LEASE_CHECKS = 12
 """How often a lease that somebody may hold is looked at before it is taken over."""
 
 
@@ -72,18 +72,18 @@ class Lease:
             if self._lost or begun >= self._until:
                 # Its time is over: even if nobody has taken it, somebody may be about to.
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
             self._renewals += 1
             tag = self.bucket.replace(NAME, _said(self._owner, self.generation, self._renewals), self._tag)
             if tag is None:
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
             # From before the put: whoever waits cannot have seen it earlier.
             self._tag, self._until = tag, begun + self.seconds
             if self.clock.now() >= self._until:
                 # The put took, or this process slept, so long that it may be another's by now.
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
 
     def renewed(self) -> bool:
         """Renews the lease if the store answers; tells whether there is still one to renew."""
@@ -125,7 +125,7 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
     while content and content["owner"]:
         if clock.now() - begun > seconds:
             break
-        clock.wait(seconds / LOOKS)
+        clock.wait(seconds / LEASE_CHECKS)
         before, (there, content) = there, _state(bucket)
         if content and content["owner"] and there != before:
             raise BusyError.at_work(bucket.address)
@@ -138,7 +138,7 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
 
 
 @contextmanager
-def kept_alive(lease: Lease) -> Iterator[None]:
+def renewed_lease(lease: Lease) -> Iterator[None]:
     """Renews a lease on a thread until the block ends, and lets it go then."""
     ended = threading.Event()
 
@@ -165,7 +165,7 @@ def _said(owner: str, generation: int, renewals: int) -> bytes:
 
 def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
     """Returns tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
-    there = bucket.found(NAME)
+    there = bucket.object_entry(NAME)
     content = bucket.read(NAME) if there else None
     if there is None or content is None:
         return None, None

@@ -22,7 +22,7 @@ def file_system(address: str) -> tuple[Any, str]:
     """
     import fsspec  # noqa: PLC0415 - where nothing is in an object store, nothing of it is loaded
 
-    with told(address):
+    with sanitised_errors(address):
         try:
             # Listings of an earlier run, or of before a crash, would hide what is there now.
             system, path = fsspec.core.url_to_fs(address, use_listings_cache=False)
@@ -32,7 +32,7 @@ def file_system(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def told(address: str) -> Iterator[None]:
+def sanitised_errors(address: str) -> Iterator[None]:
     """Turns whatever a store's library raises into one sentence; its own words may hold parts of a credential.
 
     Raises:

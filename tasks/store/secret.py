@@ -20,7 +20,7 @@ from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import is_strong
 from schemas.reading.regular_files import content_of
-from tasks.store.files import flush, write_whole
+from tasks.store.files import flush, write_atomically
 
 VARIABLE = "SKALD_SECRET"
 """The variable that holds the secret where ids must agree between machines; it goes before the file."""
@@ -52,10 +52,10 @@ def secret_of(job: Job) -> FolderSecret:
         SecretError: that of the environment is weak, or the file holds none.
         StorageError: the folder cannot be written.
     """
-    return known_secret(job) or made_secret(job.work_path / FILE)
+    return read_secret(job) or create_secret(job.work_path / FILE)
 
 
-def made_secret(path: Path) -> FolderSecret:
+def create_secret(path: Path) -> FolderSecret:
     """Returns the secret of a file, which is made the first time; under a lock of its folder.
 
     Raises:
@@ -71,11 +71,11 @@ def made_secret(path: Path) -> FolderSecret:
         flush(part)
         return 0
 
-    write_whole(path, write)
+    write_atomically(path, write)
     return _read(path)
 
 
-def known_secret(job: Job) -> FolderSecret | None:
+def read_secret(job: Job) -> FolderSecret | None:
     """Returns the secret of the environment, else of the work folder; None where there is neither.
 
     Raises:
@@ -90,13 +90,13 @@ def known_secret(job: Job) -> FolderSecret | None:
     return _read(path) if os.path.lexists(path) else None
 
 
-def known_secrets(job: Job) -> list[FolderSecret]:
+def read_secrets(job: Job) -> list[FolderSecret]:
     """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
 
     Raises:
         SecretError: that of the environment is weak, or the file holds none.
     """
-    own, others = known_secret(job), []
+    own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:
             others.append(_read(path))

@@ -34,4 +34,4 @@ def check_pointer(job: Job) -> None:
 def staging_prefix(job: Job) -> str:
     """Returns what the names of all that a job's runs stage begin with."""
     # The run folder is locked, so whatever staging carries its mark is nobody else's.
-    return f".staging-{fingerprint_of(job.work_place)[:8]}-"
+    return f".staging-{fingerprint_of(job.work_location)[:8]}-"

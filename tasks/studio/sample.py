@@ -54,7 +54,7 @@ class PeopleSample:
     table: pa.Table
     profiles: tuple[ColumnProfile, ...]
     records: int
-    whole: bool
+    is_complete: bool
     unit: str
     _domains: dict[tuple[str, tuple[str, ...]], Domain] = field(default_factory=dict, init=False, repr=False)
 

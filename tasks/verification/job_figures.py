@@ -18,7 +18,7 @@ from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.recount.recount import risk_faults
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 OTHER_JOB = (
     "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
@@ -37,7 +37,7 @@ def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
     Raises:
         SecretError: that of the environment is weak, or the file holds none.
     """
-    known = known_secrets(job)
+    known = read_secrets(job)
     try:
         mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
     except JobError:

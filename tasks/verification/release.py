@@ -36,14 +36,21 @@ from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.csv_form import csv_faults, table_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
-from tasks.verification.newer import newer_beside
+from tasks.verification.newer import newer_releases
 from tasks.verification.parquet_form import parquet_faults
-from tasks.verification.promises import OTHER_LIBRARY, count_promises, exchanged_unseen, said_without_job, taken_on_trust, uncounted
+from tasks.verification.promises import (
+    OTHER_LIBRARY,
+    count_promises,
+    exchanged_unseen,
+    uncounted,
+    unverified_claims,
+    unverified_without_job,
+)
 from tasks.verification.report_check import report_faults
 
 
 @dataclass(frozen=True)
-class Known:
+class VerificationContext:
     """What is known of a release from elsewhere than its folder.
 
     Attributes:
@@ -53,7 +60,7 @@ class Known:
         key: The public key that must have signed it, 32 bytes; None where any may, or none.
     """
 
-    place: str
+    location: str
     people: PeopleFiles | None = None
     seal: str = ""
     key: bytes | None = None
@@ -81,7 +88,7 @@ class Verified:
     newer: tuple[str, ...] = ()
 
 
-def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
+def verify_published(job: Job | None, release: Path, known: VerificationContext) -> Verified:
     """Verifies a release with all that is at hand: its job, the source, the run folder, a public key.
 
     Args:
@@ -97,12 +104,12 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
         VerificationError: anything that does not hold, all at once where the files can be counted.
         PopulationError: the population is not as the job has it.
     """
-    what = f"'{known.place}'"
+    what = f"'{known.location}'"
     if not os.path.lexists(release / MANIFEST):
         return _without_manifest(job, release, known, what)
     content, manifest = _read(release, what)
     if manifest.format != FORMAT:
-        raise ManifestFormatError.unknown(known.place, manifest.format, FORMAT)
+        raise ManifestFormatError.unknown(known.location, manifest.format, FORMAT)
     faults = _evidence_faults(job, release, content, manifest, known)
     try:
         files = data_files(release)
@@ -122,7 +129,7 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
     held = _held(job, release, manifest, files, original, recount, what)
     # Faults of seal or signature would have ended this.
     on_trust = () if known.seal or known.key is not None else held.on_trust
-    return replace(held, on_trust=on_trust, newer=newer_beside(known.place, release, manifest))
+    return replace(held, on_trust=on_trust, newer=newer_releases(known.location, release, manifest))
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
@@ -143,7 +150,7 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
     return content, manifest
 
 
-def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -> Verified:
+def _without_manifest(job: Job | None, release: Path, known: VerificationContext, what: str) -> Verified:
     """Recounts the release of another tool; one of ours is none without its manifest."""
     beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
     in_target = job is not None and job.target_address is None and release.resolve().parent == job.target_path.resolve()
@@ -168,9 +175,9 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
         return table_faults(connection, path)
 
 
-def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: Known) -> list[str]:
+def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, known.seal)
-    faults += entry_faults(release, manifest) + pointer_faults(known.place, job)
+    faults += entry_faults(release, manifest) + pointer_faults(known.location, job)
     if manifest.asked is None:
         faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
@@ -186,7 +193,13 @@ def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: M
 
 
 def _counted(
-    job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, known: Known, what: str
+    job: Job | None,
+    release: Path,
+    manifest: Manifest,
+    files: Sequence[Path],
+    original: Original | None,
+    known: VerificationContext,
+    what: str,
 ) -> Recount:
     """Recounts the files, against the job where there is one."""
     if job is not None:
@@ -207,7 +220,7 @@ def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
     """Holds the figures of a manifest, its report and the form of its files against what was counted."""
-    faults, notes = job_faults(job, manifest) if job is not None else ([], said_without_job(manifest))
+    faults, notes = job_faults(job, manifest) if job is not None else ([], unverified_without_job(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
         faults += _source_faults(job, manifest, original)
@@ -225,7 +238,7 @@ def _held(
         raise VerificationError(what, faults)
     notes += [said] if (said := exchanged_unseen(recount)) else []
     unverified = recount.unverified if job is not None else tuple(uncounted(manifest))
-    return Verified(recount, manifest, tuple(notes), unverified, taken_on_trust(job, manifest, recount, is_its_job=is_its_job))
+    return Verified(recount, manifest, tuple(notes), unverified, unverified_claims(job, manifest, recount, is_its_job=is_its_job))
 
 
 def _terms(manifest: Manifest) -> Terms:

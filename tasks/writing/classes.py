@@ -22,7 +22,7 @@ from tasks.writing.people import AdditionalCounts
 from tasks.writing.runs import gathered, write_run
 
 
-def published_beside(
+def count_additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalCounts:
     """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
@@ -68,7 +68,7 @@ def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Ar
     return np.maximum(classes, SUPPRESSED)
 
 
-def set_apart(
+def write_class_records(
     path: Path,
     job: Job,
     source: ChunkedSource,

@@ -19,7 +19,7 @@ PAGE, LONG = 1 << 23, 256
 """Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
 MOST_UNPACKED, REPEATED = 256_000_000, 4
 """Bytes of long texts that a file unpacks to where equal records repeat them, and how often they do on average before that counts."""
-LOOKED_AT = 2048
+SAMPLED_VALUES = 2048
 """Values of a column that are looked at, to tell whether a dictionary would be shorter than they are."""
 
 
@@ -88,14 +88,14 @@ def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
     if isinstance(column, pa.DictionaryArray) and not is_text(dtype):
         # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
         column = column.dictionary_decode()
-    repeated = repeats(column)
+    repeated = pays_to_dictionary_encode(column)
     if isinstance(column, pa.DictionaryArray):
         long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
         column = column.dictionary_decode() if long or not repeated else column
     return column, repeated
 
 
-def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
+def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
     """Tells whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
 
     Args:
@@ -107,8 +107,8 @@ def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
         return True
     values = len(column) - column.null_count
     # Evenly spaced ones are as good as any.
-    if values > 4 * LOOKED_AT:
-        column = column.take(pa.array(np.arange(LOOKED_AT) * len(column) // LOOKED_AT))
+    if values > 4 * SAMPLED_VALUES:
+        column = column.take(pa.array(np.arange(SAMPLED_VALUES) * len(column) // SAMPLED_VALUES))
     some, distinct = len(column) - column.null_count, pc.count_distinct(column).as_py()
     # A quarter of them distinct is the bound; of so many in a sample nearly all are.
     return bool(4 * distinct <= values if some == values else distinct < some - 2 * some * some / values)

@@ -23,7 +23,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact
 
 
-class KeptPeople(NamedTuple):
+class WrittenPersons(NamedTuple):
     """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
 
     Attributes:
@@ -42,13 +42,13 @@ column a digest of all values together; arrays of shape (released,)."""
 Assigned = tuple[NDArray[np.int32], AdditionalCounts]
 """The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish beside it."""
 
-NONE_KEPT = KeptPeople()
+NO_PERSONS = WrittenPersons()
 """Of a job that names no person."""
 
 
 def people_settings(job: Job) -> list[object]:
     """Returns the settings that decide what is kept of the people of a run."""
-    return [job.columns.person, job.privacy.with_others(job.columns.kept_values), job.columns.linking]
+    return [job.columns.person, job.privacy.with_others(job.columns.values_published_as_is), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
@@ -83,7 +83,7 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
     """Returns the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
-    columns = job.privacy.with_others(job.columns.kept_values)
+    columns = job.privacy.with_others(job.columns.values_published_as_is)
     if not columns:
         return []
     names, plain = _value_names(len(columns)), columns[len(job.privacy.columns) :]

@@ -114,7 +114,11 @@ def by_levels(
         node = found.node[:2]
     first = leveller.at(root, node)
     levels, left = transform_locally(
-        first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records))
+        first,
+        leveller.records_failing(root, first),
+        rounds,
+        leveller,
+        lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records)),
     )
     treated = treat(levels, left, treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)

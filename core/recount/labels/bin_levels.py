@@ -19,7 +19,7 @@ from core.recount.labels.group_levels import GroupLevel, Levels
 from core.recount.labels.value_scales import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 
-MOST_WHOLE = 1 << 62
+LARGEST_INT64_NUMBER = 1 << 62
 """From here on whole numbers are reckoned with as Python has them."""
 BLOCK = 1 << 16
 """Numbers that are text at a time."""
@@ -61,14 +61,14 @@ def _without_point(values: pa.Array, places: int) -> NDArray[Any]:
     for texts in _texts(values):
         split = (text.partition(".") for text in texts)
         digits = [int(whole + fraction.ljust(places, "0")) for whole, _, fraction in split]
-        parts.append(np.array(digits, np.int64 if max(map(abs, digits)) < MOST_WHOLE else object))
+        parts.append(np.array(digits, np.int64 if max(map(abs, digits)) < LARGEST_INT64_NUMBER else object))
     return np.concatenate(parts)
 
 
 def _scaled(numbers: NDArray[Any], factor: int, most: int) -> NDArray[Any]:
     """Returns whole numbers times ``factor``, in 64 bits where these and every edge of a bin surely fit."""
     greatest = max(map(abs, (int(numbers.min()), int(numbers.max())))) if len(numbers) else 0
-    return numbers.astype(np.int64 if greatest * factor + 2 * most < MOST_WHOLE else object) * factor
+    return numbers.astype(np.int64 if greatest * factor + 2 * most < LARGEST_INT64_NUMBER else object) * factor
 
 
 def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> GroupLevel:

@@ -97,7 +97,7 @@ def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray
     return ColumnLoss(penalty, leaves, _is_scale(reading.kind))
 
 
-def kept_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
+def released_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
     """Returns the same of a column whose values are all published as they are; ``records`` has shape (values,)."""
     return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
 

@@ -49,7 +49,7 @@ class LabelAxis:
     exact: Reader
     others: tuple[Reader, ...]
     pieces: int = 1
-    whole: NDArray[np.integer[Any]] | None = None
+    integer_keys: NDArray[np.integer[Any]] | None = None
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
@@ -102,7 +102,7 @@ def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 def _ascending(scale: ValueScale, values: pa.Array) -> LabelAxis:
     others = _ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit
-    return LabelAxis(scale.positions, scale.exact, others, whole=scale.keys if pa.types.is_integer(values.type) else None)
+    return LabelAxis(scale.positions, scale.exact, others, integer_keys=scale.keys if pa.types.is_integer(values.type) else None)
 
 
 def _ranges(scale: ValueScale, *, wide: bool) -> Reader:

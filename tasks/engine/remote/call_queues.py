@@ -14,7 +14,7 @@ from schemas.errors.runners import RunnerError, WithdrawnError
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BELOW, CALLS, BucketStore
 from tasks.store.bucket_work import BucketWork, scratch_folder
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.store import Store
 from tasks.store.work_folder import FolderWork
 
@@ -29,13 +29,13 @@ class FolderQueue:
 
     folder: Path
 
-    def put(self, name: str, content: bytes) -> None:
+    def add_call(self, name: str, content: bytes) -> None:
         """Lays a call there, for its owner alone.
 
         Raises:
             StorageError: the folder cannot be written.
         """
-        write_whole(self.folder / name, lambda part: part.write_bytes(content))
+        write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
         """Returns a call.
@@ -85,7 +85,7 @@ class BucketQueue:
     bucket: Bucket
     folder: Path
 
-    def put(self, name: str, content: bytes) -> None:
+    def add_call(self, name: str, content: bytes) -> None:
         """Lays a call there.
 
         Raises:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from core.recount.labels.group_levels import rows_of_lists
-from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, kept_column
+from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, released_column
 from core.recount.truth import label_groups, passed_sql
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
@@ -14,7 +14,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
-from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.original import Original, fetched, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
@@ -60,10 +60,10 @@ def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier)
     labels = fetched(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
-    published = [as_given(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
+    published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
     if len(published) == 1 and not _is_text(published[0].type):
         # Of their own type values are published as they are, and they may be millions.
-        return kept_column(reading, records)
+        return released_column(reading, records)
     return column_loss(reading, label_texts(job, qid, kind, published), records)
 
 

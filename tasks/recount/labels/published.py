@@ -16,8 +16,8 @@ from core.recount.people import somebody_sql
 from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
-from tasks.recount.original import Original, as_given, fetched
-from tasks.recount.people import PeopleFiles, read_people, values_known
+from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.rows import types_of
 from tasks.store.database import quote
 
@@ -85,7 +85,7 @@ def published_source(
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
-        left = [one if one in present or not counts_people(way) else made.rest for one in made.published]
+        left = [one if one in present or not counts_people(way) else made.other_values for one in made.published]
         mapped = pa.table({"value": pa.concat_arrays([values, pa.nulls(1, values.type)]), "published": as_column(left, out)})
         connection.register("mapped", mapped)
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM mapped")
@@ -100,7 +100,7 @@ def published_source(
 
 
 def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -> list[Any]:
-    given = as_given(values, original, name)
+    given = with_source_types(values, original, name)
     return plain_values(given if given.type == kind or not pt.is_timestamp(kind) else given.cast(kind))
 
 
@@ -131,7 +131,7 @@ def _worked_out(
         "ON c.value = f.value ORDER BY c.value NULLS LAST",
     )
     there = len(found["value"]) - found["value"].null_count
-    values = as_given(found["value"].slice(0, there), original, name)
+    values = with_source_types(found["value"].slice(0, there), original, name)
     others = [found[one].to_pylist() for one in ("people", "first", "records")]
     rows = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
     nulls = int(others[0][there]) if there < len(others[0]) else 0
@@ -172,7 +172,7 @@ def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: 
         if not job.columns.person:
             few = _few(connection, f"SELECT {quote(name)} AS value, count(*) AS people FROM {release} GROUP BY 1", k)
             faults += _fault(name, few, k, "records")
-        elif people and name in (known := values_known(job, people)):
+        elif people and name in (known := person_values_known(job, people)):
             value, kept = f"value_{known.index(name)}", read_people(people)[1]
             who = f"SELECT {value} AS value, count(DISTINCT person) FILTER (person <> 0) AS people FROM {kept} GROUP BY 1"
             faults += _fault(name, _few(connection, who, k), k, "persons")

@@ -188,7 +188,9 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
         except (OSError, pa.ArrowException):
             return [f"a data file of '{table}' cannot be read as Parquet"]
         others = names[len(before) :]
-        known = not set(others) & set(spec.columns.kept_back) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        known = (
+            not set(others) & set(spec.columns.columns_withheld) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        )
         if names[: len(before)] != before or not known:
             return [f"the columns of a data file of '{table}' are not those of the job, in its order"]
     return [] if written.files[table] else [f"'{table}' has no data file"]

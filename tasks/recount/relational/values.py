@@ -12,10 +12,10 @@ from core.recount.relational.history_counts import (
     values_sql_of,
     whole_values_sql,
 )
-from core.recount.spreads import classes_held_sql
+from core.recount.spreads import holder_classes_sql
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from tasks.recount.closeness import make_whole
+from tasks.recount.closeness import make_source_distribution
 from tasks.recount.original import Original
 
 EVERYWHERE, VALUES = "everywhere", "values_of_persons"
@@ -51,13 +51,13 @@ def value_faults(
             everywhere = whole_values_sql(whole.get(table, tables[table]), quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
             types = originals.get(table) or Original("", pa.schema([]))
-            levels = make_whole(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+            levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
             [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
             if failing:
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
             if kind.held is not None:
                 nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(classes_held_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults

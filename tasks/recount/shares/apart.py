@@ -25,7 +25,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 """Keeps a table of a share: its number, and what writes it."""
 
 
-class Apart(BaseModel):
+class DividedRelease(BaseModel):
     """A part of the data files, set apart.
 
     Attributes:
@@ -72,7 +72,7 @@ def written_rows(
         yield connection, faults
 
 
-def set_release_apart(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> Apart:
+def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
     """Sets the records of data files apart by the classes that they are in, with what is counted in classes.
 
     Raises:
@@ -84,10 +84,10 @@ def set_release_apart(connection: duckdb.DuckDBPyConnection, job: Job, view: str
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking])
     share = share_sql({quote(name): types[name] for name in qids}, shares)
     made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), shares, keep)
-    return Apart(shares=made, records=sum(one.rows for one in made), types=types)
+    return DividedRelease(shares=made, records=sum(one.rows for one in made), types=types)
 
 
-class PeopleApart(BaseModel):
+class DividedMembers(BaseModel):
     """Who is in which class, set apart.
 
     Attributes:
@@ -103,9 +103,9 @@ class PeopleApart(BaseModel):
     classes: tuple[Artifact, ...] = ()
 
 
-def set_people_apart(
+def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
-) -> PeopleApart:
+) -> DividedMembers:
     """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
 
     Persons are set apart by themselves too: somebody may be in classes of several shares.
@@ -134,10 +134,10 @@ def set_people_apart(
     each = f"SELECT person, sum(records)::BIGINT, (person % {shares:d})::INTEGER FROM {persons} GROUP BY person"
     of_persons = _set_apart(connection, each, ["person", "records"], shares, keep("persons"))
     if not first:
-        return PeopleApart(people=made, persons=of_persons)
+        return DividedMembers(people=made, persons=of_persons)
     kept = ["class", *labels]
     classed = _set_apart(connection, f"SELECT {', '.join(map(quote, kept))}, share FROM kept_classes", kept, shares, keep("classes"))
-    return PeopleApart(people=made, persons=of_persons, classes=classed)
+    return DividedMembers(people=made, persons=of_persons, classes=classed)
 
 
 def _set_apart(

@@ -151,7 +151,7 @@ PROFILES = FileStep(
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
     """Returns the profiles of one branch at one node, from the disk where they were numbered before."""
-    made = PROFILES.made(given, node)
+    made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 
 

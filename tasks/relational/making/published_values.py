@@ -103,7 +103,7 @@ WAYS = FileStep(
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
     """Returns what is published of the values of a column."""
-    return read_published_values(given.store.path(WAYS.made(given, column)))
+    return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
 def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:

@@ -21,7 +21,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, ChunkedSource
-from tasks.source.extracts import asked_once
+from tasks.source.extracts import fixed_extract
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
@@ -60,7 +60,7 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
         policy_in_force(of_table)
     with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
         for of_table in jobs.values():
-            asked.enter_context(asked_once(of_table, run.store, goes_on=False))
+            asked.enter_context(fixed_extract(of_table, run.store, goes_on=False))
         yield run
 
 

@@ -227,7 +227,7 @@ def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
 SHARED_WAYS = FileStep(
     "shared_of_tables",
     make=_shared,
-    reads=lambda given, column: [given.key, WAYS.made(given, column).sha256, given.chosen.sha256, *column],
+    reads=lambda given, column: [given.key, WAYS.result(given, column).sha256, given.chosen.sha256, *column],
     settings=lambda given: given.job.privacy.k,
     suffix=".arrow",
 )

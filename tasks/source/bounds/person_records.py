@@ -134,7 +134,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Key, store: Store, *, here: bool) -> SourceFile:
     """Returns a file without some of its rows, and without columns that are not published."""
-    hidden = {*job.columns.kept_back} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
+    hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:
         with opened(file) as read:

@@ -44,7 +44,7 @@ class LengthInspection(NamedTuple):
     stat: Stat | None
 
 
-def kept_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
+def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
     """Return how long the values of each Parquet file are, from the store where they were looked at before.
 
     Args:

@@ -23,7 +23,7 @@ from schemas.errors.storage import ObjectStoreError
 from tasks.source.locations import Located
 from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, told
+from tasks.store.object_stores import file_system, sanitised_errors
 from tasks.store.store import Store
 
 BLOCK = 8_000_000
@@ -148,7 +148,7 @@ def content_of(address: str, stat: Stat) -> bytes:
         SourceError: the object is another one by now, or gone.
         ObjectStoreError: it cannot be read.
     """
-    content = _HELD.found(address, stat)
+    content = _HELD.cached_object(address, stat)
     if content is None:
         content = _read_small(address, stat)
         _HELD.hold(address, stat, content)
@@ -183,7 +183,7 @@ class _SmallObjects:
         self._contents: OrderedDict[tuple[str, Stat], bytes] = OrderedDict()
         self._bytes, self._lock = 0, Lock()
 
-    def found(self, address: str, stat: Stat) -> bytes | None:
+    def cached_object(self, address: str, stat: Stat) -> bytes | None:
         """Returns the bytes of an object, if they are held."""
         with self._lock:
             content = self._contents.get((address, stat))
@@ -279,7 +279,7 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
 def _as_listed(address: str) -> Iterator[None]:
     """Turns what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
     try:
-        with told(address):
+        with sanitised_errors(address):
             yield
     except ObjectStoreError as error:
         # `told` says the rest; the kind of what was raised tells these two from a network that is down.

@@ -28,7 +28,7 @@ def ascending(counts: dict[int, int]) -> Ascending:
 )
 def test_ranges_of_cells_are_summed_by_several_threads_as_all_by_one(histograms: list[dict[int, int]], threads: int, rows: int) -> None:
     parts = [ascending(counts).only_read() for counts in histograms]
-    small = {"LEAST_ROWS": 1, "RANGE": rows, "LOOKED_AT": 3}
+    small = {"LEAST_ROWS": 1, "RANGE": rows, "CELLS_PER_SAMPLE": 3}
     with at_most(threads), patch.multiple("core.histograms.merges", **small):
         cells, counts = sum_ascending(parts)
     by_hand = sum((Counter(counts) for counts in histograms), Counter[int]())

@@ -68,7 +68,7 @@ def test_the_optimum_is_the_known_one(
     result = found(adult, k, percent, objective)
     assert result.node == node
     assert getattr(result.loss, objective) == value
-    assert (result.passing, result.nodes, result.unexamined) == (passing, 6_480, 0)
+    assert (result.nodes_passing, result.nodes, result.unexamined) == (passing, 6_480, 0)
     assert result.evaluated < 6_480 // 4
 
 

@@ -83,7 +83,7 @@ def made_of(case: Case) -> Made:
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     root = Residual(whole.histogram((0,) * len(whole.domains)))
     first = leveller.at(root, case.node)
-    left = leveller.rest(root, first)
+    left = leveller.records_failing(root, first)
     levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)

@@ -70,7 +70,7 @@ def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Frac
         )  # fmt: skip
         found = search.run()
     check(found, table, k, limit, objective, root)
-    assert found is None or found.passing == len(passing_nodes(*oracle(table), k, limit, root))
+    assert found is None or found.nodes_passing == len(passing_nodes(*oracle(table), k, limit, root))
     everywhere = passing_nodes(*oracle(table), k, limit)
     outside = {node for node in everywhere if any(level < first for level, first in zip(node, root, strict=True))}
     assert found is None or len(outside) <= found.unexamined

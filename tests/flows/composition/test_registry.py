@@ -62,7 +62,7 @@ def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_p
 
 @pytest.mark.ci
 def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 64)
+    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 64)
     job = job_in(tmp_path)
     anonymise(job)
     [sketch] = registry(tmp_path).glob("*.sketch")
@@ -76,7 +76,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
 def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 2)
+    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 2)
     job = job_in(tmp_path, TABLE.slice(0, 250))
     anonymise(job)
     write_parquet(tmp_path / "people", TABLE.slice(247))

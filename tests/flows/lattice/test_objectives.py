@@ -115,7 +115,7 @@ def test_the_best_is_also_found_under_l_diversity_and_above_a_dense_root(anonymi
 def test_the_bound_of_a_node_is_monotone_and_no_higher_than_its_cost_whatever_is_suppressed(example: Example, objective: str) -> None:
     prices = prices_of(objective, example.hierarchies, example.domains)
     assert prices is not None
-    lattice = Lattice.whole([hierarchy.levels for hierarchy in example.hierarchies])
+    lattice = Lattice.from_exact_values([hierarchy.levels for hierarchy in example.hierarchies])
     floors = prices.floor(lattice)
     for axis in range(floors.ndim):
         assert (np.diff(floors, axis=axis) >= -1e-9).all()

@@ -68,8 +68,8 @@ def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, mo
     with room_for(cells, path):
         expected, digests, read = searched(path, "work=here")
         assert (len(expected.roots) > 1, "histograms" in read) == (True, True)
-        monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
-        monkeypatch.setattr(further_roots, "workers_elsewhere", lambda: 2)
+        monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
+        monkeypatch.setattr(further_roots, "count_remote_workers", lambda: 2)
         monkeypatch.setattr(bundles, "FAN", 3)
         found, again, read = searched(path, "work=tasks")
     assert (found, again) == (expected, digests)
