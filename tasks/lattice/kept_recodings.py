@@ -67,7 +67,7 @@ def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -
     """
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
-        outcome=read_outcome(store, key, outcome),
+        outcome=read_search_outcome(store, key, outcome),
         cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
         classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
     )
