@@ -43,7 +43,7 @@ from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from data.tables import JOBS, maker
 from schemas.job.columns import QuasiIdentifier
-from schemas.reading.memory import memory_bytes
+from schemas.reading.model import memory_bytes
 from tests.oracles.mondrian import Column, Mondrian
 
 DATA = Path(__file__).parent / ".data"

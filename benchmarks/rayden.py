@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from benchmarks.pictures.rayden import picture, seconds, share
 from core.charts.chart import short
-from core.clustering.canon import canon
 from core.clustering.gower import gower_points
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy

@@ -236,7 +236,7 @@ def clean(
     else:
         loaded = load_job(job, settings or ())
     if keep_last is not None or keep_days is not None:
-        from tasks.composition.retention import remove_unneeded
+        from tasks.composition.registry import remove_unneeded
 
         freed = remove_unneeded(loaded, keep_last, keep_days)
         said = f"Removed {freed / 1e6:,.1f} MB of artefacts" if freed else "No artefact is older than what is kept"

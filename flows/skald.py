@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from core.attacks.advantages import Guesses
-from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, fitting_classes
+from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, Guesses, fitting_classes
 
 ALL, HALF, NOISY, PSEUDONYMS, ORDER = (
     "all quasi-identifiers",

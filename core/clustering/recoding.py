@@ -22,7 +22,7 @@ from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.job.mondrian import Generalisation
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 
 @dataclass(frozen=True, eq=False)

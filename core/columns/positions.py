@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import WORDS, filled, is_null, to_numpy
 from core.columns.kernels import number_values
+from core.columns.numbers import WORDS, filled, is_null, to_numpy
 
 if TYPE_CHECKING:
     import polars as pl

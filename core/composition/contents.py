@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import positions
 from core.columns.column_types import working_type
+from core.columns.numbers import positions
 from core.persons.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 SKETCH_SIZE = 8_192

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import PackedWords, Packing, positions_among
 from core.columns.data_parallel import parts_in_parallel
+from core.columns.domains import Node
 from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import add_pairs, add_triples

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Codes, PackedWords, Packing, single_word
 from core.columns.kernels import add_numbers, occupied
-from core.histograms.merges import Ascending, sum_ascending
+from core.histograms.domain_counts import Ascending, sum_ascending
 from core.order.sorting import ascending, order_of
 
 DENSE_PER_CELL = 8

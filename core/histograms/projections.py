@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import PackedWords, Packing, finder
+from core.columns.domains import Node
 from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts

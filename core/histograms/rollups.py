@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 
 LARGE = 20_000

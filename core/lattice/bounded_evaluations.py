@@ -11,17 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.expected_squares import ExpectedSquareSums
 from core.lattice.lattice import Lattice
-from core.lattice.node_classes import Parts, node_classes
+from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
 from core.lattice.search import MOST_CACHED_CELLS, Rank, unwatched
-from core.lattice.suppression_penalties import Levels, SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.models import Failing
 from core.privacy.promise import Promise

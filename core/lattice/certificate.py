@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import WORD
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join

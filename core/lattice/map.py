@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import FAILS, Lattice
 
 STATUSES = ("fails", "passes", "cut", "unexamined")

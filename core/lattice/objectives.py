@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
@@ -174,7 +173,7 @@ class LevelPrices:
         return LevelPrices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
-        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.suppression_penalties`` tells the rest."""
+        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.node_classes`` tells the rest."""
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from core.charts.picture import Picture, paint, text, width_of
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
 
 # Border and fill differ beside the colour, so that the picture can be read in grey.

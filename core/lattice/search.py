@@ -17,16 +17,14 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
-from core.lattice.node_classes import node_classes
+from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
-from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons

@@ -19,18 +19,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import RecodedPart, labels_of
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
-from core.units.class_table import ClassTable
+from core.units.class_table import ClassTable, table_at, unchanged
 from core.units.members import ClassMembers, joined_members
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import unchanged
 
 Bools = NDArray[np.bool_]
 

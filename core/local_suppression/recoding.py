@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of

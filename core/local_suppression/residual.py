@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.units.class_table import ClassTable
 from core.units.members import ClassMembers, SourceMembers

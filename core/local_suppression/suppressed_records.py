@@ -20,7 +20,7 @@ from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
 from core.units.members import joined_members
 from core.units.unit import Records
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 MOST_TRIED = 4096
 """Classes that are tried alone, those first that lose least."""

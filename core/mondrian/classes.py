@@ -16,8 +16,7 @@ from core.mondrian.partition import Partition, Rules
 from core.mondrian.recoding import Codes, Cutting, PublishedClasses, publish
 from core.privacy.models import Spread
 from core.recoding.recoding import Recoding
-from core.units.class_table import ClassTable
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import ClassTable, without_sensitive
 from core.units.unit import Records, Unit
 
 Numbers = NDArray[np.int64]

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import each_in_parallel
-from core.columns.thread_share import threads_here
+from core.columns.data_parallel import each_in_parallel, threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all

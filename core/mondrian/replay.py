@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.coding import codes_in
 from core.columns.domains import Domain
-from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
@@ -23,9 +23,9 @@ from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_los
 from core.mondrian.rows import Rows
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import without_sensitive
 from core.units.unit import Unit
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 
 def tree_of(cutting: Cutting, given: RowTable) -> CutTree:

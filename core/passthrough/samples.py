@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null, positions
+from core.columns.numbers import is_null, positions
 from core.order.sorting import ascending_digests, order_of_digests
 from core.persons.digests import NOBODY, Digests, digests_of
 

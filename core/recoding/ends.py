@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.spelling import ScaledIntegers, decimal_text, scaled_integers
-from core.recoding.kernels import cut_grid_lines
+from core.recoding.classes import cut_grid_lines
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 
 Lines = NDArray[np.int64]

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null
 from core.columns.coding import Packing, single_word
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.columns.numbers import NumberLine, is_numerical, number_line
+from core.columns.numbers import NumberLine, is_null, is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.coding import PackedWords, Packing, single_word
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 
 Treatment: TypeAlias = str
-"""A name in `schemas.job.suppression.SUPPRESSIONS`."""
+"""A name in `schemas.job.privacy.SUPPRESSIONS`."""
 Intervals = Literal["text", "bounds"]
 # Of four bytes each: 64 MB for the recoding itself, one for each later stage.
 LOOKUP_CELLS = 1 << 24

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.domains import Node
 from core.columns.kernels import add_numbers, entries_at
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, radix_weights
 from core.histograms.histogram import Histogram

@@ -18,7 +18,7 @@ from schemas.errors.base import SkaldError, counted
 from schemas.hierarchies.hierarchy import DATE_UNITS
 from schemas.job.method import METHODS, full_domain
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent

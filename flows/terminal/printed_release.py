@@ -9,7 +9,7 @@ from flows.terminal.runs import release_summary
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.storage import PrintingError
 from schemas.release.manifest import Manifest
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.report.sentences import warning_sentences
 
 

@@ -19,11 +19,11 @@ from schemas.errors.base import counted
 from schemas.errors.shown import printable
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
-from tasks.report.advice import advice_sentences
 from tasks.report.claims import first_warning, maximum_risk_in_short
+from tasks.report.criteria import advice_sentences
 from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import UnitWording
 from tasks.verification.newer import newer_releases_sentence

@@ -7,7 +7,7 @@ from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.person import NONE
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.kinds import models_in_job
 from schemas.pseudonyms.identifiers import pseudonym_kinds
 from schemas.pseudonyms.kinds import TREATMENTS

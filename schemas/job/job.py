@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from schemas.attacks.settings import Attacks, AttackSettings
+from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, treatments_given
@@ -17,15 +17,13 @@ from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, n
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.person import Population
-from schemas.job.privacy import Privacy, uncompiled_faults
+from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
 from schemas.job.source import Source
-from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.given import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
-from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name
+from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
 from schemas.reading.registry import watch
 
 

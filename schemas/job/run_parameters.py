@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from schemas.errors.base import JobError, listed
-from schemas.reading.memory import PATTERN as MEMORY_PATTERN
+from schemas.reading.model import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
     r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay|overlaps|run_by|source\.name",

@@ -19,7 +19,7 @@ from schemas.errors.refusals import PolicyError
 from schemas.job.columns import REST, ColumnNames
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from schemas.job.suppression import share_of_records
+from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, watch

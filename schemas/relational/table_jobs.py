@@ -8,8 +8,7 @@ from schemas.job.digest import digest_of, privacy_content, quasi_identifiers_con
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
-from schemas.job.privacy import Privacy
-from schemas.job.suppression import Suppression
+from schemas.job.privacy import Privacy, Suppression
 from schemas.relational.tables_job import TablesJob
 
 

@@ -10,17 +10,27 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
-from schemas.attacks.settings import Attacks, AttackSettings
+from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.connection import Target, Work
 from schemas.job.job import Job
+from schemas.job.privacy import share_of_records
 from schemas.job.source import Source
-from schemas.job.suppression import share_of_records
 from schemas.privacy.kinds import Closeness, Diversity
 from schemas.reading.given import GivenJob
 from schemas.reading.job_files import JobModel, read_job
-from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault, job_name
+from schemas.reading.model import (
+    MEMORY_SCHEMA,
+    TABLES_VERSION,
+    Choice,
+    ExactDecimal,
+    MethodSpec,
+    StrictModel,
+    Title,
+    fault,
+    job_name,
+    memory_bytes,
+)
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.attacks.advantages import Guesses, added_guesses
 from core.attacks.attacked_tables import (
     NO_VALUE,
     AttackedPeople,
     AttackedRelease,
     Codes,
+    Guesses,
+    added_guesses,
     joint_codes,
     label_fits,
     people_of_labels,
@@ -25,8 +26,7 @@ from core.attacks.attacked_tables import (
     valued,
     with_values_of_others,
 )
-from core.attacks.downcoding import MOST_LABELS, downcoded_labels
-from core.attacks.inference import inference_by_class, inference_by_learner, inference_from_left_out_persons
+from core.attacks.inference import MOST_LABELS, downcoded_labels, inference_by_class, inference_by_learner, inference_from_left_out_persons
 from core.attacks.linkage import (
     LEAST_DIGITS,
     linkage_by_columns,
@@ -45,7 +45,7 @@ from core.attacks.singling_out import (
     singled_out_by_value,
     singled_out_in_source,
 )
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges, in_ranks

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from core.attacks.advantages import Guesses
+from core.attacks.attacked_tables import Guesses
 from core.attacks.linkage import digests_of_files
-from schemas.attacks.figures import AttackBasis, AttackFigures, broken_attacks
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks

@@ -17,14 +17,13 @@ from core.composition.joint_classes import MINE, THEIRS, Identity, common_person
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.answers import Figures, answered, as_answer
-from tasks.composition.earlier import Earlier
+from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
-from tasks.composition.known import KnownRecords
 from tasks.composition.release_history import Entry, promised_of, read_entry
 from tasks.counting.contents import Digested
 from tasks.store.database import connect
 from tasks.store.store import Store
-from tasks.writing.members import Part
+from tasks.writing.people import Part
 
 _PERSONS = np.uint64(1) << np.uint64(63)
 OLDER = "another version of this program made it, which kept less of its records"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.translation import codes_in
+from core.columns.coding import codes_in
 from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding

@@ -14,8 +14,7 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
-from tasks.composition.earlier import Earlier, earlier_releases
-from tasks.composition.known import KnownRecords
+from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
 
 MOST = 3

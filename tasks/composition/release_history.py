@@ -20,8 +20,7 @@ from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
-from tasks.writing.members import Part
-from tasks.writing.people import WrittenPersons
+from tasks.writing.people import Part, WrittenPersons
 
 FOLDER = RELEASES
 MOST_RELEASES = 10

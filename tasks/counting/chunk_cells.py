@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.coding import PackedWords
+from core.columns.coding import PackedWords, Translation
 from core.columns.data_parallel import ahead
 from core.columns.domains import Domain
-from core.columns.translation import Translation
 from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table

@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from core.columns.coding import Coder, Codes, PackedWords, Packing
-from core.columns.domains import Domain
-from core.columns.node import Node
-from core.columns.normalising import spelling_counts
+from core.columns.column_types import spelling_counts
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from schemas.errors.base import counted
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.columns.agreed_moments import agreed_moments
-from core.columns.column_types import working_type
+from core.columns.column_types import agreed_moments, working_type
 from core.columns.domains import value_column
 from core.columns.positions import as_dictionary
 from core.histograms.domain_counts import DomainCounter, add_up

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms import projections
 from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.arrays import to_numpy
 from core.columns.coding import PackedWords, single_word
-from core.columns.node import Node
+from core.columns.domains import Node
+from core.columns.numbers import to_numpy
 from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
 from core.privacy.risk import ClassSizes, Figures, risk_of

@@ -7,18 +7,48 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import cell_files_in_source_coding
+from tasks.counting.chunk_cells import cell_files_in_source_coding, cells_in_source_coding
+from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.person_cell_files import person_cell_files
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
+
+
+def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
+    """Returns a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
+
+    Args:
+        coding: Of the run.
+        parts: The histograms of the chunks at the finest node.
+        pairs: Their pairs, in the same order.
+        store: Has both.
+        folder: Gets the files.
+
+    Raises:
+        StorageError: the domains of a chunk are gone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for number, (part, paired) in enumerate(zip(parts, pairs, strict=True)):
+        words, _ = cells_in_source_coding(coding, part, store)
+        found = read_pairs(paired, store, 0, 1)
+        # Joined here by place: DuckDB would have to look every row up.
+        columns = {f"cell_{place}": word[found.cells] for place, word in enumerate(words)}
+        files.append(folder / f"pairs-{number}.parquet")
+        pq.write_table(
+            pa.table(columns | {"person": found.persons, "count": found.counts}), files[-1], compression="lz4", write_statistics=False
+        )
+    return files
+
 
 MOST_CELLS = 20_000_000
 """Combinations beyond which to add them up once for each quasi-identifier would take minutes."""

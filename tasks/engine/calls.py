@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import Job
 from tasks.store.keys import Key, StepCode

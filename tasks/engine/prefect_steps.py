@@ -23,7 +23,7 @@ from tasks.engine.calls import Call, artifacts_of, sharing, withdrawn_by
 from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, RUN_TASK_SECONDS, guarded
 from tasks.engine.progress import step_label
 from tasks.engine.runs import Run
-from tasks.lineage.addresses import Lineage
+from tasks.lineage.events import Lineage
 from tasks.store.files import private_folder
 
 Result = TypeVar("Result")

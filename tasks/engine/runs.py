@@ -18,14 +18,13 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import clear_parts, locked, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
-from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
-from tasks.store.temporary_folders import clear_temporary_folders
+from tasks.store.temporary_folders import check_pointer, clear_staging, clear_temporary_folders
 from tasks.store.work_folder import LOCK, SPILL_FOLDER, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.lineage.addresses import Lineage
+from tasks.lineage.events import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact

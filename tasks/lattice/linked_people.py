@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.domains import Node
 from core.columns.kernels import add_numbers
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
@@ -24,7 +24,7 @@ from core.lattice.search import SearchResult
 from core.losses.losses import Loss, sum_of_squares
 from core.persons.pairs import Pairs
 from core.persons.set_tree import Settled, SetTree, pairs_withheld
-from core.units.node_tables import NodeTable, table_at
+from core.units.class_table import NodeTable, table_at
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain

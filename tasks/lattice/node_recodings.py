@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.coding import PackedWords
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
@@ -28,9 +28,8 @@ from core.privacy.promise import Promise
 from core.recoding.gcp_of_values import gcp_of_class_values
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import Recoding, recode
+from core.units.class_table import table_at, without_sensitive
 from core.units.members import ClassMembers, SourceMembers
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round

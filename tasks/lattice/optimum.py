@@ -8,27 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
-from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.lattice import BYTES_PER_CELL, BYTES_PER_CODE, LARGEST, Lattice
 from core.lattice.objectives import prices_of
-from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
+from core.units.class_table import table_at
 from core.units.members import SourceMembers
-from core.units.node_tables import table_at
 from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
-from tasks.counting.further_roots import ChunkSums
-from tasks.counting.histograms import load_histogram
+from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.calls import is_still_needed
 from tasks.engine.peak_memory import give_back

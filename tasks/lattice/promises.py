@@ -9,7 +9,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram

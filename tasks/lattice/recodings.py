@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
-from core.lattice.lattice import Lattice
-from core.lattice.roots import dense_root, occupied_root
+from core.lattice.lattice import Lattice, dense_root, occupied_root
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
@@ -21,8 +20,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.further_roots import ChunkSums, sums_of_chunks
-from tasks.counting.histograms import fingerprints, has_given_node, load_histogram
+from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
 from core.losses.losses import loss_of
-from core.units.node_tables import table_at
+from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
@@ -17,8 +17,8 @@ from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed, searched
-from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
+from tasks.release.signatures import hierarchies_as_in, is_of_job
 from tasks.store.secret import read_secrets
 
 

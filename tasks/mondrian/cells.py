@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
-from core.lattice.roots import most_cells
+from core.lattice.lattice import most_cells
 from core.mondrian.axes import Order, is_order_free
 from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, of_people, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score

@@ -27,8 +27,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 from tasks.writing.cells import rewrite_cells
-from tasks.writing.members import Part
-from tasks.writing.people import WrittenPersons
+from tasks.writing.people import Part, WrittenPersons
 
 ATTEMPTS = 4
 

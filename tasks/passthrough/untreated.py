@@ -18,13 +18,16 @@ from schemas.release.figures import PassedColumn
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, cut, each, map_step, one
-from tasks.passthrough.chunks import BYTES, SCHEMA, VALUES, ValueReading
 from tasks.passthrough.figures import (
+    BYTES,
     FIGURES,
+    SCHEMA,
+    VALUES,
     ColumnCounts,
     FigureReading,
     Figures,
     Summed,
+    ValueReading,
     bytes_of,
     groups_of,
     read_figures,

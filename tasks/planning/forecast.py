@@ -26,8 +26,7 @@ from core.mondrian.fragments import sampled
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.privacy.promise import Promise
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import table_at, without_sensitive
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.chunk_cells import cells_in_source_coding

@@ -25,8 +25,8 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.planning.column_values import column_values
 from tasks.planning.open_sources import SourceOptions, open_for_draft
+from tasks.planning.pilot_runs import column_values
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.lattice.roots import most_cells
+from core.lattice.lattice import most_cells
 from core.mondrian.recoding import Codes
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
@@ -20,7 +20,7 @@ from tasks.mondrian.fragments import SAMPLES, SampleReading
 from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
-from tasks.report.advice import uncut_classes_advice
+from tasks.report.criteria import uncut_classes_advice
 from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 

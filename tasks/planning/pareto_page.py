@@ -8,10 +8,9 @@ from core.charts.chart import ChartStyle
 from core.charts.picture import DARK_STYLE
 from core.charts.scatter import ChartPoint, scatter
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
-from core.lattice.roots import BYTES_PER_CELL
 from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
 from schemas.hierarchies.hierarchy import HierarchySpec

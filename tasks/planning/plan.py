@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.columns.node import Node
-from core.lattice.lattice import Lattice
-from core.lattice.roots import bins, most_cells
+from core.columns.domains import Node
+from core.lattice.lattice import Lattice, bins, most_cells
 from core.privacy.risk import Figures
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
-from tasks.counting.chunk_histograms import HISTOGRAMS
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
+from tasks.counting.chunk_people import count_pairs
+from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.counting.uniqueness import CountedPersons, Exposed
+from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
+from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
-from tasks.planning.forecast import Forecast
+from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
@@ -43,6 +43,44 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+
+
+class Uniqueness(NamedTuple):
+    """Who stands out, the risk of that, what was not counted of it, and what ways to anonymise would lose."""
+
+    contributors: Contributors | None
+    risk: Figures
+    not_counted: str
+    forecast: Forecast | None = None
+
+
+def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+    """Counts phase 2 and who stands out in it, or says why not.
+
+    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    root = choose_root(run.job, coding)
+    if local and local.distinct * source.records > MOST_ROWS:
+        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    pairs = count_pairs(run, source)
+    parts = count_histograms(run, source)
+    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
+    forecast = forecast_of(run.job, coding, parts, run.store)
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
+    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
+    if sizes is None:
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), forecast)
+    contributors, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
+    told = "" if contributors.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(contributors, risk, told, forecast)
+
+
+def _too_many(cells: int) -> str:
+    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."
 
 
 class PlannedQid(BaseModel):

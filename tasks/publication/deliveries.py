@@ -25,14 +25,12 @@ from schemas.release.terms import Terms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
-from tasks.publication.outputs import check_folders, csv_layout, stage_output
-from tasks.publication.staged_files import Numbered, numbered
+from tasks.publication.outputs import Numbered, check_folders, csv_layout, numbered, stage_output
 from tasks.release.examples import example_files, examples_of
 from tasks.release.files import Csv
-from tasks.store.bucket import is_refusal, knows_no_condition
+from tasks.store.bucket import file_system, is_refusal, knows_no_condition, sanitised_errors
 from tasks.store.files import file_digest, private_folder
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, sanitised_errors
 from tasks.store.store import Artifact, Store
 
 BLOCK = 1 << 22

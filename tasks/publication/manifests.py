@@ -21,8 +21,7 @@ from schemas.release.claimed_levels import endpoints_of
 from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
-from schemas.release.terms import NOT_FOR_NODES
-from schemas.release.unreported import Unreported
+from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -39,7 +38,7 @@ from tasks.publication.reported_figures import (
 )
 from tasks.publication.staging import release_id
 from tasks.records.outcomes import LocalOutcome
-from tasks.release.keyed import keyed_job
+from tasks.release.signatures import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import ChunkedSource

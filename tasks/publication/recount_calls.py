@@ -16,12 +16,22 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from tasks.publication.deliveries import fetched_files, scratch
-from tasks.recount.columns import are_wide, takes_much
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
-from tasks.recount.shares.apart import DividedMembers, DividedRelease, Keep, divide_members, divide_release, written_rows
-from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
+from tasks.recount.rows import are_wide, takes_much
+from tasks.recount.shares import (
+    DividedMembers,
+    DividedRelease,
+    Keep,
+    additional_counts,
+    count_share,
+    divide_members,
+    divide_release,
+    files_sql,
+    recount_text,
+    written_rows,
+)
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.source.objects.for_duckdb import let_read

@@ -41,12 +41,10 @@ from tasks.publication.recount_calls import (
     divide_written_records,
     recount_in_one,
 )
-from tasks.recount.columns import WRONG_COLUMNS
 from tasks.recount.original import Original
 from tasks.recount.recount import by_person
-from tasks.recount.rows import ReleaseRows, Side
-from tasks.recount.shares.apart import DividedMembers, DividedRelease
-from tasks.recount.shares.counts import files_sql, read_additional_counts, read_classes, recount_of
+from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
+from tasks.recount.shares import DividedMembers, DividedRelease, files_sql, read_additional_counts, read_classes, recount_of
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, verdict_of
 from tasks.release.files import file_error

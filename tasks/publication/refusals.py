@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount
 from core.recount.linked import exposing
-from schemas.attacks.figures import AttackBasis, attacks_sentence
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy

@@ -29,9 +29,9 @@ from schemas.release.manifest import Manifest
 from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import Published, publish, published
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
-from tasks.store.object_stores import file_system, object_within, sanitised_errors
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 Read = TypeVar("Read")

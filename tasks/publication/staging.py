@@ -31,7 +31,7 @@ from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
 from tasks.store.secret import secret_of
-from tasks.store.staging import CURRENT, clear_staging, staging_prefix
+from tasks.store.temporary_folders import CURRENT, clear_staging, staging_prefix
 from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:

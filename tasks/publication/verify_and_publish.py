@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,14 +10,13 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.errors.refusals import OverlapError
-from schemas.errors.storage import PeopleLostError
+from schemas.errors.storage import AfterPublicationError, PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms
-from schemas.release.unreported import Unreported
-from tasks.composition.known import KnownRecords
+from schemas.release.terms import Terms, Unreported
+from tasks.composition.earlier import KnownRecords
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import ReleaseRegistry, open_registry
@@ -28,30 +28,69 @@ from tasks.engine.flows import in_flow_run
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
-from tasks.lineage.addresses import lineage_of
+from tasks.lineage.events import lineage_of
 from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.after_publication import Publication, true_of
 from tasks.publication.deliveries import deliver_files, examples_delivered
-from tasks.publication.increments import increment_of, source_digests
-from tasks.publication.outputs import check_output, csv_layout, stage_output
+from tasks.publication.outputs import check_output, csv_layout, numbered, stage_output
 from tasks.publication.pseudonym_digests import disclosed_by
 from tasks.publication.recount_calls import Written, WrittenMembers
 from tasks.publication.recounts import recount_written
 from tasks.publication.refusals import attack_written, check_linked, check_untreated, with_attacks
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
-from tasks.publication.reported_figures import reported_repeating_identifiers
-from tasks.publication.staged_files import numbered
+from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
-from tasks.release.keyed import keyed_hierarchies
+from tasks.release.signatures import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import write_atomically
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NO_PERSONS, WrittenPersons
+
+
+@dataclass
+class Publication:
+    """A release on its way.
+
+    Attributes:
+        undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
+    """
+
+    undone: str = ""
+
+
+@contextmanager
+def true_of(release: str) -> Iterator[Publication]:
+    """Lets a block note that its release is published, and turns what fails from then on into a sentence that says so.
+
+    Args:
+        release: Its id.
+
+    Raises:
+        AfterwardsError: anything failed after the publication.
+        SkaldError: whatever the block raises before.
+    """
+    publication = Publication()
+    try:
+        yield publication
+    except Exception as error:
+        if not publication.undone or os.environ.get("SKALD_DEBUG"):
+            raise
+        raise AfterPublicationError.of_release(release, publication.undone, _reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Returns what the system said, or else the kind of the error alone: its text may hold a cell, or say that nothing was published."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
+
 
 LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which the same command does"
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.canon import canon
 from core.clustering.gower import Points, gower_points
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Cut, Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
 from core.recoding.prices import LabelPrices

@@ -15,15 +15,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.people_of_source import classes_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql, source_persons_sql
+from core.recount.people import classes_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql, source_persons_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_qids
-from tasks.recount.labels.published import published_source
-from tasks.recount.original import Original
+from tasks.recount.original import Original, ReleaseAndSource, release_and_source
 from tasks.recount.people import PeopleFiles
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
-from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
+from tasks.recount.published_values import published_source
 from tasks.recount.rows import RowsHere
 from tasks.release.files import Csv, relation_of
 from tasks.store.database import connect, leave_for, literal, quote

@@ -24,8 +24,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
-from tasks.recount.original import fetched, with_source_types
-from tasks.recount.release_and_source import ReleaseAndSource
+from tasks.recount.original import ReleaseAndSource, fetched, with_source_types
 from tasks.store.database import quote
 
 

@@ -10,14 +10,12 @@ from math import floor
 from core.privacy.risk import without_masked
 from core.recount.classes import Recount
 from schemas.job.method import METHODS
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
-from tasks.report.advice import advice_sentences
-from tasks.report.attacks import attack_sentences, reported_attacks
-from tasks.report.claims import maximum_risk, together_sentences
-from tasks.report.criteria import criteria_of
+from tasks.report.claims import attack_sentences, maximum_risk, reported_attacks, together_sentences
+from tasks.report.criteria import advice_sentences, criteria_of
 from tasks.report.published import published_columns_of
 from tasks.report.sentences import (
     PSEUDONYMOUS,

@@ -10,7 +10,7 @@ from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted, listed
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.kinds import models_in_job
 from schemas.reading.model import plain
 from schemas.release.claimed_levels import endpoint_sentences
@@ -18,8 +18,7 @@ from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.manifest import Linked, Manifest, OneValue
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
-from tasks.report.attacks import attack_warning
-from tasks.report.claims import untreated_warning
+from tasks.report.claims import attack_warning, untreated_warning
 from tasks.report.units import UnitWording
 
 RECORDS = UnitWording()

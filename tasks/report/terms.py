@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import STATUSES, DrawnNode, LatticeMap
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of

@@ -14,8 +14,7 @@ from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import schema_of_columns, write_batches
-from tasks.source.bounds.apart import survived
-from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
+from tasks.source.bounds.apart import MAGIC, batch_sizes, bytes_behind, survived
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store

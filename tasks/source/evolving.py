@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type, working, working_type
-from core.columns.common_types import unified
+from core.columns.column_types import plain_type, unified, working, working_type
 from schemas.errors.base import SourceError
 
 

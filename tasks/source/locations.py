@@ -17,8 +17,7 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.engine.progress import notify
-from tasks.source.listing import is_hidden, table_format_here
-from tasks.source.object_store import Stat, matching
+from tasks.source.object_store import Stat, is_hidden, matching, table_format_here
 from tasks.source.stable_files import digest_while_stable, file_stat
 from tasks.store.files import real_path, write_atomically
 from tasks.store.secret import seal, unsealed

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.column_types import plain_type, working
-from core.columns.normalising import normalised
+from core.columns.column_types import normalised, plain_type, working
 from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
-from tasks.source.bounds.int96 import UNIT
-from tasks.source.bounds.unpacked import Unpacked, rows_of_long
+from tasks.source.bounds.unpacked import UNIT, Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
 from tasks.source.objects.pinned import pinned

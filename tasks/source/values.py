@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.columns.agreed_moments import inclusive_moments
-from core.columns.column_types import plain_type
+from core.columns.column_types import inclusive_moments, plain_type
 from schemas.errors.values import ValuesError
 
 

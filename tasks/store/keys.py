@@ -23,7 +23,7 @@ Key = NewType("Key", str)
 
 OURS = ("core.", "schemas.", "tasks.")
 IGNORED_MODULES = (
-    "core.columns.thread_share",
+    "core.columns.data_parallel",
     "schemas.errors.",
     "tasks.engine.",
     "tasks.store.files",

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import in_utc
-from core.columns.data_parallel import LEAST_ROWS, each_in_parallel
+from core.columns.data_parallel import LEAST_ROWS, each_in_parallel, threads_here
 from core.columns.domains import Counted, Domain, rows_of_axis, value_column
-from core.columns.thread_share import threads_here
 from schemas.errors.base import StorageError
 from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store

@@ -13,7 +13,7 @@ from schemas.job.columns import REST, ROLES
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.yaml_reading import parse
 from tasks.studio.job_text import Way, comments_behind, read_data, with_entry, with_value, without_value
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
@@ -24,7 +24,7 @@ from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
 from core.order.records import record_hashes
 from core.recoding.recoding import recode
-from core.units.node_tables import table_at
+from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job
 from schemas.job.method import METHODS, full_domain

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.column_types import normalised
 from core.columns.domains import Domain
-from core.columns.normalising import normalised
 from core.evaluation.singled_out import Digests, code_digests
 from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SourceError

@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import filled
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
+from core.columns.numbers import filled
 from core.evaluation.utility import Meaning, bound_texts, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import roll_up
 from core.recoding.gcp_of_values import gcp_of_class_values
-from core.units.sensitive_axes import classes_of, without_sensitive
+from core.units.class_table import classes_of, without_sensitive
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids

@@ -18,7 +18,7 @@ from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.store.object_stores import file_system, object_within, sanitised_errors
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 
 CURRENT = "CURRENT"
 MOST_BYTES = 1_000

@@ -15,7 +15,7 @@ from schemas.job.connection import is_address
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.release.manifest import MOST_BYTES, manifest_of, read_manifest
-from tasks.store.object_stores import file_system, object_within, sanitised_errors
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 
 MOST_REQUESTS = 16
 DIGITS = "[0-9a-f]" * 16

@@ -27,10 +27,12 @@ from tasks.recount.original import Original, original_of
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.recount.source_figures import source_figures
+from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
+from tasks.report.page import render, report_code
 from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
-from tasks.report.report import bands
+from tasks.report.report import bands, make_report
 from tasks.store.database import database
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.csv_form import csv_faults, table_faults
@@ -46,7 +48,41 @@ from tasks.verification.promises import (
     unverified_claims,
     unverified_without_job,
 )
-from tasks.verification.report_check import report_faults
+
+OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
+
+
+def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
+    """Returns whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
+
+    Args:
+        release: The folder.
+        manifest: Its manifest.
+        terms: What was asked.
+        recount: What was counted in its files.
+
+    Raises:
+        StorageError: the folder holds no data files, or the disk is full.
+        VerificationError: the files cannot be read.
+        EscapeError: links are among its entries.
+    """
+    if {one.code for one in manifest.documents} != {report_code()}:
+        return [], [OTHER_CODE]
+    examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
+    report = make_report(manifest, terms, recount, examples)
+    texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
+    wrong = [name for name, text in texts.items() if not _holds(release / name, text.encode())]
+    return [f"{name} does not say what manifest and files do" for name in wrong], []
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Tells whether a file holds some bytes; one that is gone is told of with the other entries of its folder."""
+    try:
+        return content_of(path, len(content), links=False) == content
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)

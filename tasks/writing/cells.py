@@ -22,8 +22,7 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
 from tasks.writing.classes import assign, count_additional_columns, without_masked
-from tasks.writing.members import write_members
-from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_people_of
+from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
 from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, rewrite
 from tasks.writing.runs import RunWriter
 

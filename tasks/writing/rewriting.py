@@ -29,8 +29,7 @@ from tasks.store.keys import fingerprint_of
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import write_part
-from tasks.writing.members import Part, write_members
-from tasks.writing.people import NO_PERSONS, Assigned, WrittenPersons, people_settings, write_people_of
+from tasks.writing.people import NO_PERSONS, Assigned, Part, WrittenPersons, people_settings, write_members, write_people_of
 from tasks.writing.runs import gathered_rows
 from tasks.writing.shared_values import with_shared_values
 from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs

@@ -16,8 +16,15 @@ from core.formats.published import PublishedValues, read_published_values
 from core.persons.digests import Digests
 from schemas.job.job import Job
 from tasks.engine.runs import Run
-from tasks.source.bounds.published_columns import rows_of_people, shared_columns
-from tasks.source.bounds.value_counts import as_typed, fewest_people, hold, people_of_value, people_together
+from tasks.source.bounds.published_columns import (
+    as_typed,
+    fewest_people,
+    hold,
+    people_of_value,
+    people_together,
+    rows_of_people,
+    shared_columns,
+)
 from tasks.source.chunks import Chunk, ChunkedSource, Piece
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect

@@ -31,8 +31,8 @@ from schemas.privacy.publish import ColumnPublication
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
-from tasks.recount.labels.losses import column_losses
 from tasks.recount.original import Original, original_of
+from tasks.recount.published_values import column_losses
 from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere

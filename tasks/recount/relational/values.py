@@ -15,8 +15,8 @@ from core.recount.relational.history_counts import (
 from core.recount.spreads import holder_classes_sql
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from tasks.recount.closeness import make_source_distribution
 from tasks.recount.original import Original
+from tasks.recount.spreads import make_source_distribution
 
 EVERYWHERE, VALUES = "everywhere", "values_of_persons"
 

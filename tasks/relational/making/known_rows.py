@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.relational.histories import joined
 from core.relational.kernels import NOWHERE, Lanes, digests_of_numbers, digests_of_rows
 from core.relational.known_rows import BYTES_EACH, kept_persons, number_of_choices

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
 from core.relational.histories import class_of_each, failing_persons, joined

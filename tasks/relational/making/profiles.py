@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.relational.histories import Profile, number_profiles
 from core.relational.kernels import Lanes, add_rows

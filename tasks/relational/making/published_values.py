@@ -17,8 +17,7 @@ from core.recoding.publishing import published_values
 from schemas.errors.base import SourceError
 from schemas.privacy.publish import Way, canonical_way, counts_people
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.bounds.published_columns import BYTES_PER_VALUE, is_mean
-from tasks.source.bounds.value_counts import count_values, hold
+from tasks.source.bounds.published_columns import BYTES_PER_VALUE, count_values, hold, is_mean
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact

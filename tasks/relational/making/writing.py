@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from tasks.engine.steps import one

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from tasks.source.bounds.int96 import UNIT
-from tasks.source.bounds.unpacked import rows_of_long
+from tasks.source.bounds.unpacked import UNIT, rows_of_long
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
 from tasks.store.database import connect, literal, quote

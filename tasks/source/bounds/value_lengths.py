@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from tasks.source.bounds.apart import survived_each
-from tasks.source.bounds.int96 import check_int96
-from tasks.source.bounds.unpacked import Unpacked, unpacked
+from tasks.source.bounds.unpacked import Unpacked, check_int96, unpacked
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import while_stable
 from tasks.store.keys import StepCode

@@ -22,8 +22,8 @@ from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
 from tasks.source.locations import Located
 from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
+from tasks.store.bucket import file_system, sanitised_errors
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, sanitised_errors
 from tasks.store.store import Store
 
 BLOCK = 8_000_000

@@ -21,8 +21,15 @@ from core.attacks.attacked_tables import (
     recombined_people,
     release_of_codes,
 )
-from core.attacks.downcoding import finer_halves
-from core.attacks.inference import ModalValues, allowed_counts, entropy_share, exceeding, inference_from_left_out_persons, modal_values
+from core.attacks.inference import (
+    ModalValues,
+    allowed_counts,
+    entropy_share,
+    exceeding,
+    finer_halves,
+    inference_from_left_out_persons,
+    modal_values,
+)
 from core.attacks.linkage import linkage_by_order, links, membership_by_digests, nearest_classes, noisy, sets_shared
 from core.attacks.singling_out import persons_within, rare_pairs, singled_out_by_both, singled_out_by_labels
 from core.recount.labels.label_spans import Spans

@@ -9,14 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.clustering.canon import canon
 from core.clustering.gower import Points, gower_points
 from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.mondrian.ranks import CutAxis
 from core.privacy.models import DistinctDiversity, EntropyDiversity
 from core.privacy.promise import Promise

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.canon import canon
 from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
 from core.clustering.merged_classes import dense, merge_failing, smaller_than
 from core.clustering.nearest import medoids
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.column_types import plain_type
-from core.columns.common_types import common_type, type_differences, unified
+from core.columns.column_types import common_type, plain_type, type_differences, unified
 
 TYPES = [
     pa.null(), pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64(),

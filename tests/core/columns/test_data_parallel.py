@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.columns.data_parallel import ahead, each_in_parallel, results_in_parallel
-from core.columns.thread_share import at_most, threads_here
+from core.columns.data_parallel import ahead, at_most, each_in_parallel, results_in_parallel, threads_here
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.coding import Coder, PackedWords, Packing
+from core.columns.coding import Coder, PackedWords, Packing, Translation
 from core.columns.domains import Domain, read_domains
-from core.columns.translation import Translation
 from core.histograms.domain_counts import DomainCounter, add_up
 from core.histograms.histogram import HistogramCounter, merge_parts
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from core.kmember.blocks import exchange, improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
 from core.kmember.growing import grow

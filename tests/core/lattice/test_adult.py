@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.coding import Coder
-from core.columns.domains import read_domains
-from core.columns.node import Node
+from core.columns.domains import Node, read_domains
 from core.histograms.cells import packing_of
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, HistogramCounter

@@ -18,7 +18,7 @@ from core.lattice.search import Search, SearchResult
 from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank

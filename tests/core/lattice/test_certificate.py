@@ -10,7 +10,7 @@ from math import floor, inf, prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import FAILS, PASSES, Lattice, middle_first, most_precise, tag
 
 

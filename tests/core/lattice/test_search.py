@@ -23,7 +23,7 @@ from core.lattice.objectives import LevelPrices, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes

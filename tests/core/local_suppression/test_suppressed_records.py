@@ -24,7 +24,7 @@ from core.local_suppression.suppressed_records import Lenders, Treated, give_bac
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.core.local_suppression.test_cell_suppression import combined, slow
 from tests.laws import tried
 from tests.oracles import lattice

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import Lattice
 from core.relational.search import BestNode, NodeCost, best_node
 

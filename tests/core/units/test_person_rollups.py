@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.units.class_table import unchanged
 from core.units.person_rollups import PersonRollUps
-from core.units.sensitive_axes import unchanged
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import class_sizes
 from tests.oracles.persons import people_of, values_of

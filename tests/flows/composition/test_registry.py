@@ -20,8 +20,7 @@ from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
 from schemas.reading.given import scratch_job
-from tasks.composition.earlier import Earlier
-from tasks.composition.known import KnownRecords
+from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.overlaps import overlaps_of
 from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.publication.verify_and_publish import read_or_recall

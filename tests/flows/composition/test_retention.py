@@ -10,8 +10,8 @@ import pytest
 
 from schemas.errors.folders import WorkError
 from schemas.job.job import load_job
+from tasks.composition.registry import NS_OF_A_DAY, remove_unneeded
 from tasks.composition.release_history import MOST_RELEASES, forget_older, oldest_release_kept
-from tasks.composition.retention import NS_OF_A_DAY, remove_unneeded
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.job.job import load_job
 from schemas.release.figures import RepeatedColumn
-from tasks.composition.known import KnownRecords
+from tasks.composition.earlier import KnownRecords
 from tasks.counting import bundles
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding

@@ -16,8 +16,8 @@ from core.recount.spreads import hierarchical_sql, ordered_sql
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.privacy.sensitive import HierarchicalSpec, OrderedSpec
-from tasks.recount.closeness import make_source_distribution, source_value_groups
 from tasks.recount.original import Original
+from tasks.recount.spreads import make_source_distribution, source_value_groups
 from tests.jobs import job_of
 
 TREE = {"lungs": {"short": ["flu", "cold"], "long": ["asthma"]}, "other": {"bones": ["gout"]}}
