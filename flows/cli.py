@@ -149,7 +149,7 @@ def run(
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from schemas.reading.given import scratch_job
+    from schemas.reading.given_jobs import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.runners import choose_runner
     from tasks.lineage.events import events_are_enabled
@@ -174,9 +174,9 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import tell_of
+    from flows.terminal.printed_release import say_what_was_published
 
-    tell_of(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
+    say_what_was_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding

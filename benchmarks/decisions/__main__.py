@@ -35,8 +35,7 @@ from benchmarks.decisions.promise import promise
 from benchmarks.decisions.sorting import sorting
 from benchmarks.decisions.walk import walk
 from benchmarks.mondrian import DATA, Table, asked, made
-from core.charts.bars import bars
-from core.charts.chart import Chart
+from core.charts.chart import Chart, bars
 from core.columns.coding import Packing
 from core.columns.kernels import number_distinct
 from core.histograms.histogram import Histogram, HistogramCounter, count_cells

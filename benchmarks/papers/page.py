@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.charts.chart import Chart, scale_of, short
-from core.charts.lines import lines
+from core.charts.scatter import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.privacy.holder_kernels import HolderBounds, demand_of_holders, held_by_few_persons, no_holder_bounds
-from core.privacy.holders import Holders
+from core.privacy.holders import HolderBounds, Holders, demand_of_holders, held_by_few_persons, no_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
 MODULES = (
-    "recoding.price_kernels", "privacy.holder_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
+    "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
     "mondrian.scores", "mondrian.cuts",
 )  # fmt: skip
 """The modules of the kernels that cut, which call each other."""

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.privacy.holder_kernels import fewest_too_many
+from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, keeps
 from core.privacy.models import SLACK
 
-kernel = compiler("privacy.holder_kernels", "privacy.kernels", "privacy.refusals")
+kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals")
 TRIED = 8
 """Values that are tried first, besides those that a half could have alone."""
 
@@ -183,7 +183,7 @@ def _hold(
 
 
 @kernel
-def refusals_tell(
+def refusals_disclose(
     owners: NDArray[np.int64],
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],

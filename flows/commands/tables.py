@@ -9,7 +9,7 @@ from typing import Any
 from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json
 from schemas.errors.runners import RunnerName
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 

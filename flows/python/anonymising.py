@@ -13,7 +13,7 @@ from typing import Any
 from flows.python.calls import run_job, within
 from flows.python.shown import Anonymised
 from schemas.errors.base import JobError
-from schemas.reading.given import GivenJob, scratch_job, setting_texts
+from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 

@@ -13,7 +13,7 @@ from flows.python.anonymising import TEMPORARY_TABLE
 from flows.python.calls import JobFile, tables_flow, within
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
-from schemas.reading.given import GivenJob, given_job, scratch_job
+from schemas.reading.given_jobs import GivenJob, given_job, scratch_job
 
 if TYPE_CHECKING:
     from tasks.relational.publication import PublishedTables

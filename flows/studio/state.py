@@ -16,7 +16,7 @@ from flows.studio.works import Work, Works
 from schemas.errors.base import JobError, SkaldError, StorageError
 from schemas.job.job import Job, load_job
 from schemas.policy.policy import read_policy
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force

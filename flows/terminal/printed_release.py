@@ -13,7 +13,7 @@ from schemas.release.terms import Unreported
 from tasks.report.sentences import warning_sentences
 
 
-def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
+def say_what_was_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
     """Prints what was published.
 
     Args:

@@ -21,7 +21,7 @@ from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
 from schemas.job.source import Source
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
 from schemas.reading.registry import watch

@@ -140,7 +140,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
     DiversityKind(
         name="distinct",
         schema=DistinctSpec,
-        model=Code("core.privacy.promised:distinct_diversity"),
+        model=Code("core.privacy.promise:distinct_diversity"),
         statement=Code("core.recount.spreads:distinct_sql"),
         words=_distinct_words,
         held=Code("core.recount.spreads:distinct_of_holders"),
@@ -151,7 +151,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
     DiversityKind(
         name="entropy",
         schema=EntropySpec,
-        model=Code("core.privacy.promised:entropy_diversity"),
+        model=Code("core.privacy.promise:entropy_diversity"),
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
         held=Code("core.recount.spreads:entropy_of_holders"),
@@ -161,7 +161,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
     DiversityKind(
         name="recursive",
         schema=RecursiveSpec,
-        model=Code("core.privacy.promised:recursive_diversity"),
+        model=Code("core.privacy.promise:recursive_diversity"),
         statement=Code("core.recount.spreads:recursive_sql"),
         words=_recursive_words,
         held=Code("core.recount.spreads:recursive_of_holders"),
@@ -174,7 +174,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
     DistanceKind(
         name="equal",
         schema=EqualSpec,
-        model=Code("core.privacy.promised:equal_closeness"),
+        model=Code("core.privacy.promise:equal_closeness"),
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
         held=Code("core.recount.spreads:closeness_of_holders"),
@@ -183,7 +183,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
     DistanceKind(
         name="ordered",
         schema=OrderedSpec,
-        model=Code("core.privacy.promised:ordered_closeness"),
+        model=Code("core.privacy.promise:ordered_closeness"),
         statement=Code("core.recount.spreads:ordered_sql"),
         of_order=True,
         words=_closeness_words,
@@ -193,7 +193,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
     DistanceKind(
         name="hierarchical",
         schema=HierarchicalSpec,
-        model=Code("core.privacy.promised:hierarchical_closeness"),
+        model=Code("core.privacy.promise:hierarchical_closeness"),
         statement=Code("core.recount.spreads:hierarchical_sql"),
         of_order=True,
         words=_closeness_words,

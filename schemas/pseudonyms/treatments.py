@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from schemas.pseudonyms.secret_places import Secret, SecretPlace
+from schemas.pseudonyms.secret_sources import Secret, SecretPlace
 from schemas.reading.model import Character, StrictModel, fault
 
 ALPHABETS = {

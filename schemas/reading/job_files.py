@@ -12,7 +12,7 @@ from pydantic import PrivateAttr, ValidationError
 from schemas.errors.base import JobError
 from schemas.errors.signals import MisplacedError
 from schemas.reading.faults import Loc, fault_lines, key_path
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.model import TABLES_VERSION, StrictModel
 from schemas.reading.regular_files import read_text
 from schemas.reading.yaml_reading import parse

@@ -17,7 +17,7 @@ from schemas.job.job import Job
 from schemas.job.privacy import share_of_records
 from schemas.job.source import Source
 from schemas.privacy.kinds import Closeness, Diversity
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, read_job
 from schemas.reading.model import (
     MEMORY_SCHEMA,

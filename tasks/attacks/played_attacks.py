@@ -49,8 +49,7 @@ from schemas.attacks.figures import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges, in_ranks
-from tasks.attacks.released_rows import CodedRelease
-from tasks.attacks.source_people import MatchedPeople, SourceAxis, SourcePeople, matched_people
+from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
 """Labels that are held against people at once: people times classes times quasi-identifiers."""

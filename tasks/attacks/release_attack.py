@@ -17,8 +17,7 @@ from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, 
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
-from tasks.attacks.released_rows import read_release
-from tasks.attacks.source_people import read_source_people
+from tasks.attacks.source_people import read_release, read_source_people
 from tasks.recount.original import Original
 from tasks.release.files import Csv, relation_of
 from tasks.source.objects.for_duckdb import let_read

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from tasks.engine.guard import guarded, sanitised_error
 from tasks.engine.runners import task_runner
 from tasks.lineage.events import RunEvents

@@ -18,7 +18,7 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
 from schemas.job.job import Job, load_job
 from schemas.job.source import suffix
-from schemas.reading.given import given_job
+from schemas.reading.given_jobs import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import fixed_extract

@@ -20,7 +20,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.order.records import record_hashes
 from schemas.errors.base import SkaldError, SourceError, nearest
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.planning.forecast import WRITE, Way, expected_gcp
 from tasks.planning.open_sources import OpenSource

@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_places import LEAST_BITS, Secret, is_strong
+from schemas.pseudonyms.secret_sources import LEAST_BITS, Secret, is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import real_path
 

@@ -145,7 +145,7 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
     return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
-def source_persons_sql(job: Job, column: str, original: Original | None) -> str:
+def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
     """Returns the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))

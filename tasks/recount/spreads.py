@@ -19,7 +19,7 @@ from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
 from tasks.recount.original import Original, fetched, with_source_types
-from tasks.recount.people import source_persons_sql, unexpected_values, values_of_people
+from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
@@ -129,7 +129,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     """
     whole = original if original and original.is_complete else None
     if by_people:
-        return rows.counted(source_persons_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
+        return rows.counted(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
     return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 

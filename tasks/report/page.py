@@ -13,8 +13,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from core.charts.bars import bars
-from core.charts.chart import Chart, ChartStyle
+from core.charts.chart import Chart, ChartStyle, bars
 from core.charts.picture import DARK_STYLE
 from core.compiling.compiled import compiled_folder
 from core.lattice.map import LatticeMap
@@ -22,8 +21,7 @@ from core.lattice.page_picture import heights_within, nodes_within
 from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
-from tasks.report.published import date_text
-from tasks.report.terms import map_of_report
+from tasks.report.terms import date_text, map_of_report
 from tasks.store.files import write_atomically
 from tasks.store.keys import code_of, fingerprint_of
 

@@ -12,11 +12,10 @@ from core.recount.classes import Recount
 from schemas.job.method import METHODS
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.release.manifest import Manifest
-from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.release.report import CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.report.claims import attack_sentences, maximum_risk, reported_attacks, together_sentences
 from tasks.report.criteria import advice_sentences, criteria_of
-from tasks.report.published import published_columns_of
 from tasks.report.sentences import (
     PSEUDONYMOUS,
     certificate,
@@ -32,7 +31,7 @@ from tasks.report.sentences import (
     verification,
     warning_sentences,
 )
-from tasks.report.terms import losses
+from tasks.report.terms import losses, published_columns_of
 from tasks.report.units import UnitWording, share_limits
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -96,8 +95,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
     )
 
 
-def _asked(manifest: Manifest, terms: Terms) -> Asked:
-    return Asked(
+def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
+    return RequestedTerms(
         promises=promises(manifest.privacy, UnitWording.of_release(manifest)),
         privacy=manifest.privacy,
         limit=terms.limit,

@@ -18,7 +18,7 @@ from typing import Any
 
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_places import is_strong
+from schemas.pseudonyms.secret_sources import is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import flush, write_atomically
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from core.recount.relational.history_counts import (
     ReadTable,
+    source_value_persons_sql,
     values_sql_of,
-    whole_values_sql,
 )
 from core.recount.spreads import holder_classes_sql
 from schemas.relational.table_jobs import table_job
@@ -48,7 +48,7 @@ def value_faults(
         for kind, column, spec in of_table.privacy.models:
             quoted = '"' + column.replace('"', '""') + '"'
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values_sql_of(tables[table], tables[job.tree.unit], quoted)}")
-            everywhere = whole_values_sql(whole.get(table, tables[table]), quoted)
+            everywhere = source_value_persons_sql(whole.get(table, tables[table]), quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
             types = originals.get(table) or Original("", pa.schema([]))
             levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0

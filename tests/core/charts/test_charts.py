@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.bars import LONGEST, bars, grouped_bars
-from core.charts.chart import WIDE, Chart, ChartStyle, linear, scale_of, short
-from core.charts.lines import LABEL_GAP, lines
+from core.charts.chart import LONGEST, WIDE, Chart, ChartStyle, bars, grouped_bars, linear, scale_of, short
 from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, side_by_side
+from core.charts.scatter import LABEL_GAP, lines
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 

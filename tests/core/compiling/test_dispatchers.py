@@ -11,8 +11,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from core.compiling.dispatchers import Kernel
-from core.compiling.libraries import PartLibrary
+from core.compiling.dispatchers import Kernel, PartLibrary
 
 
 def lesser(one: int, other: int) -> int:

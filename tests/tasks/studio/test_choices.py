@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job, load_job
-from schemas.reading.given import given_job
+from schemas.reading.given_jobs import given_job
 from tasks.studio.choices import CodedPeople, best_node, coded_people, method_points, sample_classes, sample_pareto_front
 from tasks.studio.listed_groups import lines_of_rare, moved
 from tasks.studio.preview import preview_of
