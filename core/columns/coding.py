@@ -75,9 +75,6 @@ class Coder:
 
         Returns:
             Shape (n,), unsigned.
-
-        Raises:
-            LookupError: A value is not in the domain: the source changed since it was counted.
         """
         if self._table is None:
             column = as_dictionary(column)
@@ -258,11 +255,7 @@ class Translation:
 
     @classmethod
     def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
-        """Returns the translation from the domains of a chunk to those of a source that it belongs to, axis by axis.
-
-        Raises:
-            LookupError: a value of the chunk is not in the whole.
-        """
+        """Returns the translation from the domains of a chunk to those of a source that it belongs to, axis by axis."""
         maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
         for mine, codes in zip(own, maps, strict=True):
             if (codes < 0).any():

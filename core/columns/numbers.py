@@ -67,14 +67,6 @@ def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
     return None
 
 
-def numbers_at(values: pa.Array, places: NDArray[np.integer[Any]]) -> NDArray[np.float64] | None:
-    """Returns the values at some places as floats, shape (places,), or None for values that are no numbers; the fewer are read."""
-    if len(places) < len(values):
-        return as_numbers(values.take(pa.array(places)))
-    numbers = as_numbers(values)
-    return None if numbers is None else numbers[places]
-
-
 def is_numerical(domain: Domain) -> bool:
     """Tells whether a QID is compared by the distance of its values: numbers, dates and times are, all else is equal or not."""
     # Of none, because a domain may hold millions.

@@ -77,9 +77,6 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
         domain: Of the column, in the source.
         hierarchy: Of the column.
         level: Level of a full-domain release, else None: then any level, a range ``[a - b]``, ``>= a`` or ``<= b`` and a set ``{a, b}``.
-
-    Raises:
-        LookupError: with the number of labels that stand for nothing.
     """
     known = _known(domain, hierarchy, level)
     places = {} if level is not None else _places(domain)

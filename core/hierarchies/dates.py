@@ -26,9 +26,6 @@ def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | 
 
     ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight, and there is neither top nor bottom: all
     days beyond these share a group.
-
-    Raises:
-        HierarchyError: The column holds neither dates nor timestamps, or its time zone is not known.
     """
     moments = _local(qid, domain.values)
     days = moments.astype("datetime64[D]")
@@ -142,10 +139,6 @@ def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
     """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
-
-    Raises:
-        HierarchyError: The column holds neither text nor integers, or negative integers; with sparse beginnings, anything but text, because
-            a number has lost its leading zeros.
     """
     if spec.beginnings and not is_text(domain.values.type):
         remedy = "give it the type text in source.types (CSV), or turn it into text with its leading zeros"

@@ -37,9 +37,6 @@ def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path
         qid: A QID whose values may not be published as they are.
         labels: Shape (m,), the different labels of a release.
         folder: Where the job file lies.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     known = labels.filter(pc.is_valid(labels))
     if not is_text(known.type):

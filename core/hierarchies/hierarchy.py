@@ -85,9 +85,6 @@ class Hierarchy:
 
         Returns:
             Shape ``(g,)`` with g groups at ``level_from``, uint32.
-
-        Raises:
-            ValueError: ``level_to`` is the finer one.
         """
         if level_to < level_from:
             msg = f"level {level_to} is finer than level {level_from}"
@@ -106,9 +103,6 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         qid: The QID as the job describes it.
         domain: Its observed values.
         folder: Where the job file lies; paths of CSV hierarchies are relative to it.
-
-    Raises:
-        HierarchyError: As for :func:`check_static`, or the hierarchy does not fit the type or does not cover the values.
     """
     values = domain.values
     ladder: DraftLevels = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
@@ -142,22 +136,14 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source.
-
-    Raises:
-        HierarchyError: the kind, or values that it hides, cannot be recounted.
-    """
+    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read.
-
-    Raises:
-        HierarchyError: A CSV file cannot be read, rows differ in length, a value has two places, or labels do not nest.
-    """
+    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)

@@ -124,11 +124,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
 
 
 def scaled(number: Decimal, places: int) -> int:
-    """Returns ``number * 10**places`` as an integer.
-
-    Raises:
-        ValueError: ``number`` uses more than ``places`` decimal places.
-    """
+    """Returns ``number * 10**places`` as an integer."""
     whole = Fraction(number) * 10**places
     if whole.denominator != 1:
         msg = f"a number with more than {places} decimal places"

@@ -41,9 +41,6 @@ def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
     decimal place in use) and there is neither top nor bottom. Bins are not clipped to the domain, but to top and bottom, beyond which all
     values share a group.
-
-    Raises:
-        HierarchyError: The column is not numerical or holds NaN or infinity.
     """
     values = _numbers(qid, domain)
     whole, used = (np.arange(len(values)), 0) if spec.encode else scaled_integers(values)

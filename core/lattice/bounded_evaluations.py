@@ -149,9 +149,6 @@ class Evaluations:
         Args:
             steps: The node.
             keep: Whether coarser nodes will be asked for.
-
-        Raises:
-            SpentError: it would need one roll-up more than the effort allows.
         """
         if steps in self._seen:
             return self._seen[steps]

@@ -72,11 +72,7 @@ def changed(steps: Steps, qid: int, step: int) -> Steps:
 
 
 def hunt(nodes: Evaluations) -> Iterator[None]:
-    """Looks for better and better nodes; yields after each walk, ends where no walk betters the best.
-
-    Raises:
-        SpentError: the effort is spent.
-    """
+    """Looks for better and better nodes; yields after each walk, ends where no walk betters the best."""
     dive(nodes, nodes.top)
     yield
     for walk, weight in WALKS:
@@ -111,9 +107,6 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
         start: A node that passes.
         frozen: A QID whose level stays.
         weight: How much a step counts for suppressing less, against lowering the value: 0 not at all, 1 as a quotient of the two.
-
-    Raises:
-        SpentError: the effort is spent.
     """
     current, seen = start, nodes.see(start)
     gains = {qid: inf for qid, step in enumerate(start) if step and qid != frozen}
@@ -142,11 +135,7 @@ def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float
 
 
 def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
-    """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes.
-
-    Raises:
-        SpentError: the effort is spent.
-    """
+    """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
     current, seen = start, nodes.see(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:

@@ -146,9 +146,6 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         codes: Shape (rows, QIDs, …).
         weights: Shape (rows,), records per row.
         made: The partition.
-
-    Raises:
-        ValueError: intervals are asked for of a QID whose values are neither numbers nor dates.
     """
     order = made.order.astype(np.int64)
     # reduceat gives an empty range the value at its start; no class is empty.

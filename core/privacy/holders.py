@@ -205,9 +205,6 @@ def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: ND
         model: The condition.
         column: The number of its column.
         whole: Shape (values,), persons of the whole source by value.
-
-    Raises:
-        TypeError: a condition that kernels do not know.
     """
     held.columns_bounded[column] = True
     match model:

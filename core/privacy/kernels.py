@@ -64,9 +64,6 @@ def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArra
         promise: What every class must keep.
         columns: The sensitive columns that it looks at, in the order of their codes.
         wholes: Records of the whole source per value, one array per column.
-
-    Raises:
-        TypeError: a model that kernels do not know.
     """
     count, most = len(columns), max(map(len, wholes), default=0)
     heights = [len(one.groups) for one in promise.models if isinstance(one, Closeness)]

@@ -115,11 +115,7 @@ def ordered_closeness(column: str, spec: ClosenessSpec, domain: Domain, _folder:
 
 
 def hierarchical_closeness(column: str, spec: ClosenessSpec, domain: Domain, folder: Path) -> Closeness:
-    """Returns t-closeness where values are apart by the lowest group that they share.
-
-    Raises:
-        HierarchyError: the hierarchy does not fit the column.
-    """
+    """Returns t-closeness where values are apart by the lowest group that they share."""
     assert spec.hierarchy is not None
     hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=spec.hierarchy), domain, folder)
     return Closeness(column, float(spec.t), None, tuple(level.astype(np.int64) for level in hierarchy.groups[1:]))

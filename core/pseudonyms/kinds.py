@@ -48,11 +48,7 @@ def hashes(spec: HashTreatment, values: pa.Array, means: Means) -> pa.Array:
 
 
 def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
-    """Returns part of each value, as large text.
-
-    Raises:
-        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
-    """
+    """Returns part of each value, as large text."""
     return covered_text(texts(values), spec.mask)
 
 
@@ -70,11 +66,7 @@ def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Mean
 
 
 def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Returns a value of the same form for each, as large text or whole numbers.
-
-    Raises:
-        UnfitError: other characters, too few of them, or numbers that are negative or too long.
-    """
+    """Returns a value of the same form for each, as large text or whole numbers."""
     return encrypted(values, spec.encrypt, means.key)
 
 
@@ -86,20 +78,12 @@ def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Me
 
 
 def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Returns each date or timestamp moved by the days of its subject; nulls stay.
-
-    Raises:
-        UnfitError: a date that cannot be written any more.
-    """
+    """Returns each date or timestamp moved by the days of its subject; nulls stay."""
     return shifted(values, _days(spec, means))
 
 
 def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
-    """Returns each date, written as text, moved back by the days of its subject.
-
-    Raises:
-        PseudonymError: text that is no date.
-    """
+    """Returns each date, written as text, moved back by the days of its subject."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:

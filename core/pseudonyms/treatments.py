@@ -33,11 +33,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Returns text with its characters covered, or with the pattern's groups in the replacement.
-
-    Raises:
-        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
-    """
+    """Returns text with its characters covered, or with the pattern's groups in the replacement."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
@@ -63,11 +59,7 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
 
 
 def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G).
-
-    Raises:
-        UnfitError: other characters, too few of them, or numbers that are negative or too long.
-    """
+    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G)."""
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)
     if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
@@ -117,11 +109,7 @@ def _around(value: str, made: str, separators: str) -> str:
 
 
 def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay.
-
-    Raises:
-        UnfitError: a date that cannot be written any more.
-    """
+    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:

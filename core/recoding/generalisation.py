@@ -37,9 +37,6 @@ def generalise(
         hierarchy: Of the QID.
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
         ends: Where intervals may end; at the values of the class if left out.
-
-    Raises:
-        ValueError: intervals of values that are neither numbers nor dates.
     """
     match way or usual_way(domain, hierarchy):
         case "interval":

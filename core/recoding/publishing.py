@@ -222,11 +222,7 @@ def _within(values: pa.Array, way: Publishing) -> pa.Array:
 
 
 def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
-    """Returns a number of the job as a value of a column.
-
-    Raises:
-        ValueError: the type has no such value.
-    """
+    """Returns a number of the job as a value of a column."""
     if pt.is_integer(kind):
         if number != number.to_integral_value():
             msg = "a fraction, where values are whole numbers"

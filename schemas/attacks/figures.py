@@ -89,18 +89,9 @@ class AttackSettings(StrictModel):
     refuse: bool = False
     """Whether a release that an attack breaks is refused (exit code 3); else a run warns of it first."""
 
-    @property
-    def plays_all(self) -> bool:
-        """Whether attacks are played against everybody."""
-        return self.sample == "all"
-
 
 def attack_settings(value: object) -> object:
-    """Returns the settings of attacks, or None where none are played.
-
-    Raises:
-        PydanticCustomError: neither a word nor a mapping.
-    """
+    """Returns the settings of attacks, or None where none are played."""
     # YAML takes the bare word off for false.
     if value is False or value == "off":
         return None

@@ -31,11 +31,7 @@ LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_
 
 
 def sparse_prefixes(value: object) -> object:
-    """Returns the word of a census, or a list of beginnings of one length.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-    """
+    """Returns the word of a census, or a list of beginnings of one length."""
     if isinstance(value, str) and value in SPARSE_ZIP_CODES:
         return value
     if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
@@ -87,10 +83,6 @@ class HierarchySpec(StrictModel):
 
         Args:
             folder: Where the job file lies.
-
-        Raises:
-            OSError: the file cannot be opened, is no regular file, or is too large.
-            HierarchyError: it is not what it was when it was first read.
         """
         assert self.listed_in is not None
         path = str(getattr(self, self.listed_in))
@@ -108,12 +100,7 @@ class HierarchySpec(StrictModel):
             self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
-        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are.
-
-        Raises:
-            OSError: the file cannot be opened, is no regular file, or is too large.
-            HierarchyError: it is not what it was when it was first read.
-        """
+        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are."""
         return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
 
     @property
@@ -225,11 +212,7 @@ class PrefixHierarchy(HierarchySpec):
 
 
 def year_or_day(value: object) -> int | str:
-    """Returns a year, or a day as ISO 8601 writes it.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-    """
+    """Returns a year, or a day as ISO 8601 writes it."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
         return value
     if isinstance(value, str) and _ISO_DAY.fullmatch(value):

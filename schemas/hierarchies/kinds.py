@@ -138,11 +138,7 @@ def entry_of(spec: HierarchySpec) -> HierarchyKind:
 
 
 def check_kind(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it.
-
-    Raises:
-        PydanticCustomError: not a mapping, no kind, or several.
-    """
+    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it."""
     return one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")
 
 

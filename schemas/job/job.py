@@ -161,11 +161,7 @@ class Job(JobModel):
 
     @property
     def work_path(self) -> Path:
-        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand.
-
-        Raises:
-            JobError: the work is in a bucket and not at hand: what asks does not work with buckets.
-        """
+        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand."""
         if not isinstance(self.work, str):
             return self.resolve(self.work or Path(".skald", self.name))
         if self._at_hand is None:
@@ -261,9 +257,6 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     Args:
         path: the job file, or what a program gives in its place.
         overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     return read_job(Job, 1, path, overrides, partial(_faults_between, path))
 

@@ -99,11 +99,7 @@ SUPPRESSIONS = Registry(
 
 
 def share_of_records(value: Decimal) -> Decimal:
-    """Returns a share of the records.
-
-    Raises:
-        PydanticCustomError: outside [0, 1].
-    """
+    """Returns a share of the records."""
     if not 0 <= value <= 1:
         raise fault("must be a share of the records, from 0 to 1")
     return value

@@ -63,11 +63,7 @@ class RunParameters(BaseModel):
 
     @classmethod
     def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
-        """Returns the parameters of a run that the command line asks for.
-
-        Raises:
-            JobError: a setting that could hold values of cells, by its position.
-        """
+        """Returns the parameters of a run that the command line asks for."""
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:

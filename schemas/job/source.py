@@ -19,11 +19,7 @@ _MOST_PRECISION = 38
 
 
 def column_type(value: object) -> str:
-    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``.
-
-    Raises:
-        PydanticCustomError: not one of the known types, or a decimal outside 1 ≤ p ≤ 38, 0 ≤ s ≤ p.
-    """
+    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``."""
     words = alternatives(TYPES)
     if not isinstance(value, str):
         raise fault(f"must be {words}")
@@ -40,11 +36,7 @@ def column_type(value: object) -> str:
 
 
 def path_list(value: object) -> object:
-    """Returns one path or several as a list.
-
-    Raises:
-        PydanticCustomError: not text, not a list of text, or an empty list.
-    """
+    """Returns one path or several as a list."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
         raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
@@ -54,11 +46,7 @@ def path_list(value: object) -> object:
 
 
 def null_texts(values: list[str]) -> list[str]:
-    """Returns the texts that stand for null.
-
-    Raises:
-        PydanticCustomError: a text is listed twice.
-    """
+    """Returns the texts that stand for null."""
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
@@ -73,11 +61,7 @@ def suffix(path: str) -> str:
 
 
 def readable_format(value: object) -> object:
-    """Lets all through but the names of known formats that are not read.
-
-    Raises:
-        PydanticCustomError: one of these, with what to give instead.
-    """
+    """Lets all through but the names of known formats that are not read."""
     if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
@@ -96,11 +80,7 @@ def inferred_delimiter(read: dict[str, Any]) -> str:
 
 
 def statement_text(value: str) -> str:
-    """Returns a statement without the semicolon that ends it.
-
-    Raises:
-        PydanticCustomError: empty.
-    """
+    """Returns a statement without the semicolon that ends it."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")

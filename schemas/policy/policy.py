@@ -201,11 +201,7 @@ class Policy(StrictModel):
 
 
 def read_policy(path: str) -> Policy:
-    """Returns the policy of a YAML file.
-
-    Raises:
-        PolicyError: there is none, or something in it is wrong; all faults at once.
-    """
+    """Returns the policy of a YAML file."""
     if not path.strip():
         raise PolicyError.unreadable(path, ["SKALD_POLICY is set and empty; give it the path of a policy, or unset it"])
     try:

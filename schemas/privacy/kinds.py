@@ -233,11 +233,7 @@ def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str
 
 
 def check_diversity(value: Any) -> Any:
-    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none.
-
-    Raises:
-        PydanticCustomError: no mapping, no model, or several.
-    """
+    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
@@ -251,12 +247,7 @@ def check_diversity(value: Any) -> Any:
 
 
 def check_distance(value: Any) -> Any:
-    """Returns what is said of a sensitive column if its distance is known.
-
-    Raises:
-        ValidationError: it is not, at its place.
-        PydanticCustomError: no mapping.
-    """
+    """Returns what is said of a sensitive column if its distance is known."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):

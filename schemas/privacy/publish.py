@@ -68,11 +68,7 @@ class ColumnPublication(BaseModel):
 
 
 def publish_entry(value: object) -> object:
-    """Returns how a column is published, of which faults are told in one sentence.
-
-    Raises:
-        PydanticCustomError: neither a word nor a mapping.
-    """
+    """Returns how a column is published, of which faults are told in one sentence."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):

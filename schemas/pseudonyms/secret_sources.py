@@ -19,11 +19,7 @@ _BLOCK = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 def exactly_one_source(value: object) -> object:
-    """Returns ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+    """Returns ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown."""
     if isinstance(value, StrictModel):
         return value
     if (

@@ -62,11 +62,7 @@ def _is_at(fault: str, at: str) -> bool:
 
 
 def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> None:
-    """Sets one entry of nested mappings and lists; mappings that are missing on the way are made.
-
-    Raises:
-        MisplacedError: the way leads through a scalar, or past the end of a list.
-    """
+    """Sets one entry of nested mappings and lists; mappings that are missing on the way are made."""
     here: Any = data
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
@@ -85,11 +81,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
 
 
 def entry(entries: list[object], key: str) -> int:
-    """Returns the position that ``key`` names in a list.
-
-    Raises:
-        MisplacedError: no number, or past the end.
-    """
+    """Returns the position that ``key`` names in a list."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
     return int(key)
@@ -133,9 +125,6 @@ def read_job(
         overrides: Settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
         between: Returns what does not fit between parts of the job. It is asked before the models read the parts, because what is wrong
             with one part would else hide that.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     data, faults = _content(path)
     if data is None:

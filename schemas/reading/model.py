@@ -159,9 +159,6 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
         one: What a kind is called, and ``several`` of them.
         several: See ``one``.
         takes: What ``value`` may be.
-
-    Raises:
-        PydanticCustomError: not a mapping, no kind, or several.
     """
     if isinstance(value, StrictModel):
         return value
@@ -178,11 +175,7 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
 
 
 def exact_decimal(value: object) -> Decimal:
-    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction.
-
-    Raises:
-        PydanticCustomError: not a number, not finite, or more than 18 digits on a side of the point.
-    """
+    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction."""
     if isinstance(value, str) and _PERCENTAGE.fullmatch(value.strip()):
         raise fault("must be a number: write 2 % as 0.02, without quotes")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -200,11 +193,7 @@ def exact_decimal(value: object) -> Decimal:
 
 
 def as_path(value: object) -> Path:
-    """Returns a path from non-empty text.
-
-    Raises:
-        PydanticCustomError: not text, or empty text.
-    """
+    """Returns a path from non-empty text."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -213,33 +202,21 @@ def as_path(value: object) -> Path:
 
 
 def one_character(value: object) -> str:
-    """Returns text of exactly one character that does not end a line.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+    """Returns text of exactly one character that does not end a line."""
     if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
         raise fault("must be a single character")
     return value
 
 
 def title(value: object) -> str:
-    """Returns a line of text of 1 to 200 characters.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+    """Returns a line of text of 1 to 200 characters."""
     if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
         raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
     return value.strip()
 
 
 def integer_one(value: object) -> object:
-    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python.
-
-    Raises:
-        PydanticCustomError: anything but the integer 1.
-    """
+    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python."""
     if type(value) is int and value == TABLES_VERSION:
         raise fault(OF_TABLES)
     if type(value) is not int or value != 1:
@@ -258,11 +235,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
 
 def job_name(value: str) -> str:
-    """Returns a name that is safe as the name of a folder.
-
-    Raises:
-        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
-    """
+    """Returns a name that is safe as the name of a folder."""
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
@@ -284,9 +257,6 @@ def memory_bytes(value: object) -> int:
 
     Args:
         value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.
-
-    Raises:
-        PydanticCustomError: neither of the two, less than 64MB or more than a 64-bit size.
     """
     size = _size(value)
     if size is None:

@@ -54,11 +54,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             self._add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Adds an entry; models that were made before know it from here on.
-
-        Raises:
-            ValueError: there is one of this name.
-        """
+        """Adds an entry; models that were made before know it from here on."""
         self._add(entry)
         _tell()
 

@@ -48,11 +48,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Returns the root node of a document, None if it is empty.
-
-    Raises:
-        UnreadableError: not YAML; tells the line and no more, because the parser's own message shows the text there.
-    """
+    """Returns the root node of a document, None if it is empty."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)

@@ -47,12 +47,7 @@ def unit_job(job: TablesJob) -> Job:
 
 
 def tables_digest(job: TablesJob) -> str:
-    """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included."""
     content = job.canonical()
     for name, table in content["tables"].items():
         of_table = table_job(job, name)

@@ -36,11 +36,7 @@ from schemas.relational.tree import TableTree, tree_of
 
 
 def key_columns(value: object) -> object:
-    """Returns the columns of a key as a list.
-
-    Raises:
-        PydanticCustomError: neither a column's name nor a list of them.
-    """
+    """Returns the columns of a key as a list."""
     columns = column_list(value)
     if not columns or len(set(columns)) < len(columns):
         raise fault("must be a column's name or a list of them, each once")
@@ -207,9 +203,6 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
     Args:
         path: The job file, or what a program gives in its place.
         overrides: Settings such as ``privacy.k=10``.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     return read_job(TablesJob, TABLES_VERSION, path, overrides, table_faults)
 

@@ -26,10 +26,6 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
         files: The data files of each table.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     tree = job.tree
     tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}

@@ -84,10 +84,6 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
         settings: How many people, by which seed.
         attacked: The files, and what is known of them.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     labels, source, unplayed = list[Guesses](), list[Guesses](), list[str]()
     with connect(job, spill, last=True) as connection:

@@ -66,9 +66,6 @@ def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job,
         relation: What it reads the files as.
         job: Says which columns publish quasi-identifiers.
         seed: Draws classes.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
     """
     connection.execute("SET preserve_insertion_order = true")
     columns = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
@@ -194,10 +191,6 @@ def read_source_people(
         coded: The release.
         seed: Draws the sample.
         named: Whether identifiers are read too.
-
-    Raises:
-        duckdb.Error: the source cannot be read.
-        HierarchyError: the file of a hierarchy cannot be read.
     """
     types = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {original.relation}").fetchall()}
     qids = [qid.name for qid in job.columns.quasi_identifiers]

@@ -15,11 +15,7 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets."""
     open_folder(path.parent)
     write_atomically(path, write, 0o666 & ~USER_UMASK)
     return path

@@ -178,11 +178,7 @@ def _one_line(text: str, scratch: Path) -> str:
 def _figures(
     job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
 ) -> Figures:
-    """Counts a release, by the same code for every method.
-
-    Raises:
-        VerificationError: its files do not keep the promise.
-    """
+    """Counts a release, by the same code for every method."""
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
     starred, masked = recount.fully_suppressed_units(manifest.masked)

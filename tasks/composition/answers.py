@@ -41,10 +41,6 @@ def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: b
         function: Made by ``as_answer``; a function of a module.
         *arguments: What it gets.
         here: Whether only this process has what it reads.
-
-    Raises:
-        UnmeasuredError: they cannot be told.
-        SkaldError: whatever a step raises.
     """
     if here or not count_remote_workers():
         found, reason = function(*arguments)

@@ -73,10 +73,6 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
 
     Returns:
         None where the two turn out to have no records in common.
-
-    Raises:
-        UnmeasuredError: what was kept of either is gone or not enough.
-        SkaldError: whatever a step raises.
     """
     run = known.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
@@ -86,12 +82,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
-    """Returns both releases with the same digests of either.
-
-    Raises:
-        UnmeasuredError: what was kept of either is not enough.
-        SkaldError: whatever a step raises.
-    """
+    """Returns both releases with the same digests of either."""
     assert entry.digested is not None
     names, untreated, kept = entry.digested
     own, job = known.digested, known.run.job
@@ -134,11 +125,6 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
 
     Returns:
         As ``figures_by_contents``.
-
-    Raises:
-        UnmeasuredError: as there.
-        HierarchyError: the hierarchy of a distance does not fit the column.
-        StorageError: what is kept of this release is gone, or the disk is full.
     """
     sides = compared.mine.parts, compared.theirs.parts
     by_file = compared.by_contents and not any(part.in_fragment for side in sides for part in side)

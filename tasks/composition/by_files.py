@@ -62,16 +62,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Returns how many records are at risk, by field, from the counts of the chunks' files.
-
-    Raises:
-        UnmeasuredError: it cannot be told so.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-        WithdrawnError: the run ended meanwhile.
-        SkaldError: whatever a step raises.
-    """
+    """Returns how many records are at risk, by field, from the counts of the chunks' files."""
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -87,12 +78,6 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
         entry: What is kept of the earlier release.
         overlap: The two releases.
         store: Has the histograms.
-
-    Raises:
-        UnmeasuredError: it cannot be told so.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
     job, (domain, recoding), source = ours
     assert entry.recoded is not None

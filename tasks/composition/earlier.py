@@ -69,30 +69,18 @@ class KnownRecords:
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def read_linkage_keys(self) -> None:
-        """Reads the records by what they will be known later; nothing for a release that is made to be counted and removed again.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Reads the records by what they will be known later; nothing for a release that is made to be counted and removed again."""
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
     def contents(self, by: Digested) -> list[Artifact]:
-        """Returns the digests of the records of each chunk in some columns.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns the digests of the records of each chunk in some columns."""
         if by not in self._contents:
             self._contents[by] = contents_of_chunks(self.run, self.source, by)
         return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Returns the sketch of what the records hold in some columns, and that of their persons.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns the sketch of what the records hold in some columns, and that of their persons."""
         if columns not in self._sketches:
             found = NO_CONTENTS
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
@@ -102,11 +90,7 @@ class KnownRecords:
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Returns the records with their classes and digests; none where these are kept by fragment, and in other columns.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns the records with their classes and digests; none where these are kept by fragment, and in other columns."""
         members: Sequence[Part] = self.run.members
         if any(part.in_fragment for part in members):
             return members if by == self.digested else ()
@@ -156,10 +140,6 @@ def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistr
         registry: Where the releases of the folder's jobs are known.
         most: After so many that share records, sketches of further ones are not read, so that a run costs no more however many there were:
             what has the columns is then yielded as ``unread``. None reads all.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-        SkaldError: whatever a step raises.
     """
     job = known.run.job
     entries, damaged = registry.entries()
@@ -187,11 +167,7 @@ class KeyedSketches:
         self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
 
     def of(self, columns: Columns) -> tuple[Sketches, Sketches]:
-        """Returns the sketches, keyed and as they are.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns the sketches, keyed and as they are."""
         if columns not in self._made:
             mine = self._known.sketches(columns)
             self._made[columns] = self._registry.keyed_sketches(mine), mine

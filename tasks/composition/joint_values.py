@@ -77,11 +77,6 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
     Returns:
         None where neither promises anything of the kind.
-
-    Raises:
-        UnmeasuredError: it cannot be told.
-        HierarchyError: the hierarchy of a distance does not fit the column.
-        StorageError: an artefact is not what its step promises.
     """
     asked = promises.models_promised
     if not asked:
@@ -102,11 +97,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
 
 def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
-    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last.
-
-    Raises:
-        UnmeasuredError: they do not fit the memory.
-    """
+    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last."""
     values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
@@ -127,11 +118,7 @@ def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
 
 
 def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
-    """Returns a promise as classes are asked for it, for values that are coded by their digests.
-
-    Raises:
-        UnmeasuredError: it depends on the order of values, and this source does not have them all, or what is kept cannot be read.
-    """
+    """Returns a promise as classes are asked for it, for values that are coded by their digests."""
     column, said, whose = asked
     nulls = int(bool(len(digests)) and digests[-1] == NOBODY)
     domain = Domain(column, pa.array(range(len(digests) - nulls), pa.int64()), np.zeros(len(digests) - nulls, np.int64), nulls)
@@ -153,11 +140,7 @@ def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Doma
 
 
 def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
-    """Returns a distance for codes of digests in the place of codes of a domain.
-
-    Raises:
-        UnmeasuredError: a value is not in the domain, or the domain has others.
-    """
+    """Returns a distance for codes of digests in the place of codes of a domain."""
     mine = np.append(digests_of([own.values], len(own.values)), np.full(int(own.nulls > 0), NOBODY))
     if not np.array_equal(np.sort(mine), np.sort(digests)):
         raise UnmeasuredError(NO_ORDER)

@@ -31,10 +31,6 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
         release: The id of the release.
         registry: Where the releases of the folder's jobs are known; None where none is open, so that none is looked for.
         joined: What its pseudonyms join it to.
-
-    Raises:
-        OverlapError: one tells more together with this one, or cannot be compared, and the job says to refuse that.
-        SkaldError: whatever a step raises.
     """
     job, source = known.run.job, known.source
     if registry is None:
@@ -82,12 +78,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
 
 
 def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enters a release in the registry before it is published.
-
-    Raises:
-        StorageError: the folder cannot be written.
-        SkaldError: whatever a step raises.
-    """
+    """Enters a release in the registry before it is published."""
     job, source = known.run.job, known.source
     sketches = known.sketches(known.columns)
     entry = Registered(

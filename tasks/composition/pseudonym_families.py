@@ -89,11 +89,7 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Puts the new indexes in the place of the old ones, once the release is published.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Puts the new indexes in the place of the old ones, once the release is published."""
         for path in self.pending:
             _commit(path)
 
@@ -129,9 +125,6 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
         release: The id of the release.
         registry: The registry, locked.
         disclosed: What the release discloses, by linking columns.
-
-    Raises:
-        StorageError: the folder cannot be written, or more memory is needed than there is.
     """
     if not disclosed:
         return Joining()
@@ -175,12 +168,7 @@ def _joined(
 def _folded(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
-    """Returns the figures of all releases of a family, and the head of the index with this one.
-
-    Raises:
-        UnmeasuredError: the index and the pseudonyms of the release do not fit the memory.
-        StorageError: the folder cannot be written.
-    """
+    """Returns the figures of all releases of a family, and the head of the index with this one."""
     family, disclosed = one
     k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
     secret = literal(registry.secret.keyed("pseudonym sets", family))

@@ -163,11 +163,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is."""
         digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
         person = np.arange(len(digests)) >= len(sketches.records.digests)
         table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
@@ -183,11 +179,7 @@ class ReleaseRegistry:
         return whole
 
     def believe(self, entry: Registered) -> None:
-        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on."""
         self._write(entry.model_copy(update={"published": True}))
 
     def _write(self, entry: Registered) -> None:
@@ -210,9 +202,6 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     """Yields the registry of a job's folder, locked; another run that holds it is waited for.
 
     None for a release that is made to be counted and removed again.
-
-    Raises:
-        StorageError: it cannot be read or written, or lies behind a link.
     """
     if job.is_scratch:
         yield None
@@ -257,9 +246,6 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
         job: The job.
         last: Keep what this many of the newest releases need, ten at most.
         days: Keep what a run has used within so many days. Where both are given, what either keeps stays.
-
-    Raises:
-        StorageError: a run is at work in the folder, or it is not ours, or the work is in a bucket.
     """
     with idle_folder(job) as work:
         if work is None:

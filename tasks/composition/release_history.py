@@ -87,20 +87,12 @@ class Entry(BaseModel):
 
 
 def settings_of(job: Job) -> str:
-    """Returns the fingerprint of what classes must keep and of the method's settings.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the fingerprint of what classes must keep and of the method's settings."""
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
 def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Returns what a job promises of sensitive values, by section and column, as JSON can say it.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns what a job promises of sensitive values, by section and column, as JSON can say it."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
@@ -122,10 +114,6 @@ def write_entry(
         kept: Who is in which class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: a folder cannot be made.
     """
     job, recoded = run.job, run.recoded
     entry = Entry(

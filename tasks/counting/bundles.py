@@ -47,9 +47,6 @@ def bundled(
         given: What every call gets.
         parts: The tables.
         raw: The step of tables that are merged however few there are, because they hold what the flow does not read.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     while count_remote_workers() and (len(parts) > FAN or (raw and parts and parts[0].step == raw)):
         parts = each_alone(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])

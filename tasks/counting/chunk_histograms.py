@@ -36,10 +36,6 @@ def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable
         chunk: What is read.
         path: Gets the cells.
         held: The rows of the axes, where they are at hand.
-
-    Raises:
-        SourceError: the file changed since phase 1.
-        StorageError: a table is not what its step promises.
     """
     packing, records = packed_records(given, chunk, held=held)
     counter = HistogramCounter(packing)
@@ -53,20 +49,12 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=
 
 
 def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
     return each(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
-    """Writes the histogram of a chunk and returns its number of cells.
-
-    Raises:
-        StorageError: it does not; names the checks, never a value.
-    """
+    """Writes the histogram of a chunk and returns its number of cells."""
     return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -86,10 +74,6 @@ def packed_records(
 
     Returns:
         How cells are packed; the words of each batch, and its further columns.
-
-    Raises:
-        SourceError: the file changed since phase 1, while batches are drawn.
-        StorageError: it is not what its step promises.
     """
     names = axis_names(given.job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.

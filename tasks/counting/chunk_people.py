@@ -53,11 +53,7 @@ PAIRS = FileStep(
 
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person."""
     return each(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 

@@ -120,9 +120,6 @@ class CellCoder:
 
         Args:
             columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
-
-        Raises:
-            LookupError: a value is not in its domain.
         """
         return self.packing.pack(self.codes(columns))
 
@@ -134,13 +131,7 @@ MEMORY_PART = 32
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Returns the domains and hierarchies of a run, built once per process.
-
-    Raises:
-        HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the domains and hierarchies of a run, built once per process."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
     # Chunk tasks are threads: each would build the same hierarchies for itself.
     with _loading:
@@ -172,13 +163,7 @@ class DomainTable:
 
     @cached_property
     def coding(self) -> Coding:
-        """Its domains and hierarchies.
-
-        Raises:
-            HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
-            JobError: hierarchy files that cannot be read, all at once.
-            StorageError: an artefact is not what its step promises.
-        """
+        """Its domains and hierarchies."""
         return load_coding(self.job, self.domain, self.store)
 
 

@@ -106,12 +106,6 @@ def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: Refere
         chunk: What is read.
         path: Gets the counts.
         held: Keeps what was read, if anything is.
-
-    Raises:
-        SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
-        ValuesError: a QID of dates or times holds a moment that not every program reads alike.
-        StorageError: a table is not what its step promises.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     names, types = axis_names(given.job), axis_types(given.job, given.columns)
     counter = DomainCounter(types)

@@ -66,11 +66,6 @@ def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
         beside: What else gets the cells of chunks where these are read one by one for a coarser root.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: a table is not what its step promises.
     """
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
         return _write_sum(given, merge.read, path, given.spill)
@@ -126,11 +121,7 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
     return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
@@ -152,11 +143,6 @@ def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artif
         roots: Nodes whose occupied cells fit the memory.
         parts: Histograms at the finest node.
         most_cells: Most cells of an array with an entry per possible cell.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
     """
     # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
     merge, given = Merge(parts), {root: RootTable.at(table, root) for root in roots}
@@ -196,9 +182,6 @@ def surely_too_many_cells(
         most: How many cells are not too many.
         store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
-
-    Raises:
-        StorageError: artefacts are gone.
     """
     size = LinearCounting.bytes_for(most)
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
@@ -243,11 +226,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Reads the root histogram, or that of a chunk at the finest node, into memory.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
@@ -270,19 +249,11 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Returns the histograms of coarser roots; arguments as of ``count_roots``.
-
-        Raises:
-            SkaldError: artefacts are gone, or whatever a task raises.
-        """
+        """Returns the histograms of coarser roots; arguments as of ``count_roots``."""
         return count_roots(self.table, roots, self.parts, most_cells)
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_too_many_cells``.
-
-        Raises:
-            SkaldError: artefacts are gone, or whatever a task raises.
-        """
+        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_too_many_cells``."""
         return surely_too_many_cells(self.table.coding, nodes, self.parts, most, self.table.store, memory)
 
 
@@ -293,11 +264,7 @@ class ChunkSumsInTasks(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Has the histograms added up as a tree, root by root; what is there already is not made again.
-
-        Raises:
-            SkaldError: artefacts are gone, or whatever a task raises.
-        """
+        """Has the histograms added up as a tree, root by root; what is there already is not made again."""
         given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
         return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 
@@ -305,11 +272,7 @@ class ChunkSumsInTasks(ChunkSums):
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Has some of the nodes looked at by each worker, in a quarter of what a task may take.
-
-        Raises:
-            SkaldError: artefacts are gone, or whatever a task raises.
-        """
+        """Has some of the nodes looked at by each worker, in a quarter of what a task may take."""
         cuts = groups(nodes, max(count_remote_workers(), 1))
         most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
@@ -329,11 +292,6 @@ def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Ar
         parts: Histograms at the finest node.
         most: How many cells are not too many.
         memory: Bytes of marks that are held at a time.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: artefacts are gone.
     """
     return surely_too_many_cells(table.coding, nodes, parts, most, table.store, memory)
 

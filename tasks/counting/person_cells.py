@@ -86,11 +86,7 @@ class CellPositions:
 
 
 def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Returns the visits to the cells of a root; those to the last one are remembered.
-
-    Raises:
-        StorageError: artefacts are gone, or cannot be written.
-    """
+    """Returns the visits to the cells of a root; those to the last one are remembered."""
     if root.node not in known.by_node:
         # Those to the last root make room first.
         known.by_node.clear()
@@ -115,11 +111,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Returns the visits to some cells.
-
-    Raises:
-        StorageError: artefacts are gone, or cannot be written.
-    """
+    """Returns the visits to some cells."""
     shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, wanted, kept=shares > 1))
 
@@ -163,11 +155,7 @@ def shared_persons(
 
 
 def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
     shares, _ = shares_of(known.pairs, known.memory)
     places = list(_places(known, _cells_of(known, root), kept=shares > 1))
 
@@ -181,11 +169,7 @@ def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[],
 
 
 def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Returns the pairs of all chunks with the cells of a root; all of them are held.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the pairs of all chunks with the cells of a root; all of them are held."""
     return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 

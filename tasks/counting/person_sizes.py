@@ -48,9 +48,6 @@ def persons_of_combinations(
         pairs: Their pairs, in the same order.
         store: Has both.
         memory: Bytes of the job, of which three quarters may be taken.
-
-    Raises:
-        StorageError: artefacts are gone.
     """
     rows = max(sum(part.rows for part in parts), sum(part.rows for part in pairs))
     spans = max(-(-rows * BYTES_PER_ROW // (memory * 3 // 4)), 1)

@@ -130,10 +130,9 @@ BUNDLED = FileStep(
 
 
 def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
-    """Returns the identifiers whose values repeat, with how often; none where persons are named, or the job says that every record is one.
+    """Returns the identifiers whose values repeat, with how often.
 
-    Raises:
-        SkaldError: whatever a step raises.
+    There are none where persons are named, or the job says that every record is one.
     """
     given = RepeatReading(tuple(counted_columns(run.job, source)), run.store)
     if not given.columns:

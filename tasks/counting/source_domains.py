@@ -60,9 +60,6 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
         source: Its chunks.
         cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
         known: The same of what their records are known again by.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
@@ -71,11 +68,7 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share."""
     given = ChunkReading.of(run, source)
     merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):

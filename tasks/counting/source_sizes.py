@@ -165,11 +165,7 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 2: the root histogram of the whole source.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the root histogram of the whole source."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
@@ -183,9 +179,6 @@ def count_sizes(
     """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
 
     They are of records, or of persons where there are ``pairs``.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     given = DomainTable.of(run, domain)
     if not is_counted(given.coding, root, parts, pairs):

@@ -32,9 +32,6 @@ def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence
         pairs: Their pairs, in the same order.
         store: Has both.
         folder: Gets the files.
-
-    Raises:
-        StorageError: the domains of a chunk are gone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -105,11 +102,6 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
 
     Returns:
         The counts, and the risk of the source as it is.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.

@@ -132,11 +132,7 @@ def withdrawn_by(event: threading.Event) -> Iterator[None]:
 
 
 def is_still_needed() -> None:
-    """Returns if what this thread does is still wanted.
-
-    Raises:
-        WithdrawnError: it was taken back.
-    """
+    """Returns if what this thread does is still wanted."""
     event = _withdrawn.get()
     if event is not None and event.is_set():
         raise WithdrawnError

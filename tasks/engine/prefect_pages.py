@@ -139,11 +139,7 @@ class Teller:
         self.lost = False
 
     def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Makes or changes one artifact; its key is the job's name and what it is.
-
-        Raises:
-            ServerError: nothing answers any more. Every further request would wait in vain, up to the last, which would lose the run.
-        """
+        """Makes or changes one artifact; its key is the job's name and what it is."""
         if self.lost:
             return None
         try:

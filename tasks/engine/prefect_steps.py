@@ -61,9 +61,6 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
     a record refers to is damaged or gone, the task runs once more.
-
-    Raises:
-        SkaldError: whatever a call raised; calls that have not begun by then do nothing.
     """
     records = private_folder(run.store.folder.parent / "results")
     names = [_record(run, phase, call) for call in calls]
@@ -161,11 +158,7 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
 
     def work() -> Result:
         made = guarded(function)()

@@ -115,11 +115,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Returns the policy that this process's environment names, which the job keeps; None where it names none.
-
-    Raises:
-        PolicyError: the job stands below it, or it cannot be read.
-    """
+    """Returns the policy that this process's environment names, which the job keeps; None where it names none."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -135,12 +131,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
-
-    Raises:
-        StorageError: another run is at work, or the folder or the bucket is not ours or cannot be written.
-        PolicyError: the job stands below the policy, or that cannot be read.
-    """
+    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -186,11 +177,7 @@ def _locked(work: Path) -> Iterator[None]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Removes what we made in the run folder, and the folder unless it holds anything else.
-
-    Raises:
-        StorageError: a run is at work in it, or it is not ours.
-    """
+    """Removes what we made in the run folder, and the folder unless it holds anything else."""
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
@@ -202,11 +189,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty.
-
-    Raises:
-        StorageError: a run is at work in it, or it is not ours, or the work is in a bucket.
-    """
+    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty."""
     if job.work_address is not None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path

@@ -29,11 +29,7 @@ Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Makes one call of a step.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Makes one call of a step."""
     return map_step(run, phase, function, [call])[0]
 
 
@@ -46,9 +42,6 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
         function: A function of a module, so that a worker elsewhere can find it.
         calls: What it is called with.
         workers: How many are made at a time; as many as the run's workers unless it is said.
-
-    Raises:
-        SkaldError: whatever a call raised.
     """
     results: list[Result] = []
     advance(phase, 0, len(calls))
@@ -66,9 +59,6 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
         label: Names its task.
         function: What is done.
         lineage: What comes into being by it, and of what.
-
-    Raises:
-        SkaldError: whatever the function raised.
     """
     advance(step, 0, 1)
     if in_flow_run():
@@ -82,11 +72,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``may_leave_process``.
-
-    Raises:
-        SkaldError: whatever the step raises.
-    """
+    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``may_leave_process``."""
     [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, reads_all_chunks=True))
     return made
 
@@ -95,9 +81,6 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
     """Maps a step over chunks, or whatever it makes a result of, and returns the results in order.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
-
-    Raises:
-        SkaldError: whatever the step raises.
     """
     return _each(run, step, given, cut(items), step.watched)
 
@@ -105,11 +88,7 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
 def each_alone(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said.
-
-    Raises:
-        SkaldError: whatever the step raises.
-    """
+    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said."""
     return _each(run, step, given, [[item] for item in items], label or step.watched, workers)
 
 
@@ -117,9 +96,6 @@ def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence
     """Returns the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
-
-    Raises:
-        SkaldError: whatever the step raises.
     """
     lost = [item for item in items if step.find(given, item) is None] if count_remote_workers() else []
     if lost:
@@ -159,9 +135,6 @@ def map_groups(
         items: Chunks, or whatever the step makes an artefact of.
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     calls = _calls(cut(items), phase, key, *arguments)
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]

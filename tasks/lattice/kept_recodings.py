@@ -60,11 +60,7 @@ def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
 
 
 def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
-    """Keeps a recoding of cells.
-
-    Raises:
-        StorageError: the disk is full.
-    """
+    """Keeps a recoding of cells."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=read_search_outcome(store, key, outcome),
@@ -81,11 +77,7 @@ _loading = Lock()
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once per process.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads a recoding from its tables, once per process."""
     key = (*coding.key, *artifacts.digests, job.intervals)
     # Chunk tasks are threads, and the table of a recoding is large: it is made once, and one is held.
     with _loading:
@@ -96,11 +88,7 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
     outcome = json.loads(store.path(artifacts.outcome).read_bytes())
     node = outcome.get("node", coding.finest[: len(coding.hierarchies)])

@@ -18,12 +18,7 @@ from tasks.source.sources import read_source
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Searches the lattice of a job, or reads what its run kept. Publishes nothing.
-
-    Raises:
-        NoLatticeError: the method has none, or nothing was kept of it.
-        SkaldError: whatever would stop the run so far.
-    """
+    """Searches the lattice of a job, or reads what its run kept. Publishes nothing."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

@@ -86,11 +86,6 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         sought: What is promised, and whose the records are.
         found: The best node for records by themselves.
         counted: Histogram of a root below it.
-
-    Raises:
-        PrivacyError: a replayed or named node would suppress more than the limit, or no level that is allowed suppresses less.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        StorageError: an artefact is not what its step promises.
     """
     assert sought.people is not None
     shares, most = pairs_by_share(sought.people, counted), most_suppressed(job, sought.records)

@@ -138,10 +138,6 @@ def recode_locally(
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
         store: Where these are.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))

@@ -57,11 +57,7 @@ class Sought(NamedTuple):
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
-        """Returns the persons of the cells of a root; None where no person is named.
-
-        Raises:
-            StorageError: they are gone.
-        """
+        """Returns the persons of the cells of a root; None where no person is named."""
         return persons_of(self.people, root).of_cells if self.people else None
 
     def source_members(self, root: Histogram, sensitive: Sequence[Domain]) -> SourceMembers | None:
@@ -70,9 +66,6 @@ class Sought(NamedTuple):
         Args:
             root: With the sensitive columns as last axes.
             sensitive: Domains of the sensitive columns.
-
-        Raises:
-            StorageError: they are gone.
         """
         persons = self.persons_of_cells(root)
         return None if persons is None else SourceMembers.of(persons, [root], sensitive)
@@ -92,10 +85,6 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         sought: What is promised, and of which records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
@@ -142,11 +131,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else.
-
-    Raises:
-        StorageError: the persons are gone.
-    """
+    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
@@ -162,9 +147,6 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
         coding: Domains and hierarchies.
         promise: What a class must satisfy.
         left: These records.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
@@ -197,11 +179,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
 
 
 def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
-    """Returns the histogram of a root that is nowhere coarser than the node that was found.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first

@@ -33,21 +33,13 @@ def most_suppressed(job: Job, records: int) -> int:
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
 def promise_of(job: Job, coding: Coding) -> Promise:
-    """Returns what every class must satisfy.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
-    """
+    """Returns what every class must satisfy."""
     domains = {domain.qid: domain for domain in coding.sensitive}
     asked_of = models_in_job(dict(job.privacy))
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
@@ -61,9 +53,6 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Persons
         coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
         whose: Their persons.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
     wholes = {
@@ -79,21 +68,13 @@ def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
 
 
 def check_enough(job: Job, there: int, unit: str = "record") -> None:
-    """Refuses a source of too few records, or persons.
-
-    Raises:
-        PrivacyError: there are fewer than k.
-    """
+    """Refuses a source of too few records, or persons."""
     if there < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, there, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
-    """Refuses a source that breaks the promise even as one class.
-
-    Raises:
-        PrivacyError: fewer than k records, or all of them together break a privacy model.
-    """
+    """Refuses a source that breaks the promise even as one class."""
     check_enough(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
@@ -123,9 +104,6 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
     Args:
         coding: Domains and hierarchies.
         ways: How each QID is published, None for the usual way; none at all where all are published so.
-
-    Raises:
-        SourceError: ``generalisation: interval`` for such a QID.
     """
     for domain, way in zip(coding.domains, ways, strict=False):
         if way == "interval" and not is_numerical(domain):
@@ -154,11 +132,7 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
 
 
 def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
-    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
-    """
+    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``."""
     levels = full_domain(job.method).levels
     if not levels:
         return coding.axes
@@ -178,11 +152,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or one that tells what the job hides.
-    """
+    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for."""
     node = full_domain(job.method).node
     if node is None:
         return None

@@ -86,12 +86,7 @@ class Outcome(BaseModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
-
-    Raises:
-        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest; or the recount cannot read the kind.
-        JobError: several of that, all at once.
-    """
+    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -109,15 +104,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that.
-
-    Raises:
-        ReplayError: the node does not mean the same over these data.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        PrivacyError: there are fewer than k records, or memory is too small even for the top.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release.
-    """
+    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
     check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -203,11 +190,7 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Phase 2: the best node and its recoding.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the best node and its recoding."""
     job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
@@ -218,12 +201,7 @@ def search_lattice(
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Returns how many persons there are, and the records of the one who has most; None where no person is named.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        StorageError: they are gone.
-    """
+    """Returns how many persons there are, and the records of the one who has most; None where no person is named."""
     if people is None:
         return None
     whose = persons_of(people, root)

@@ -23,13 +23,7 @@ from tasks.store.secret import read_secrets
 
 
 def replayed(job: Job) -> Manifest:
-    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed.
-
-    Raises:
-        StorageError: it is not a release.
-        ReplayError: another algorithm made it, or with other hierarchies, or it says that it replayed itself.
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
     assert job.replay is not None
     folder, seen = job.replay_path, set[str]()
     while True:
@@ -59,13 +53,7 @@ def replayed(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Returns the node of the release that the job replays, with the axes of sensitive columns.
-
-    Raises:
-        ReplayError: its levels do not mean the same over these data.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: it is not a release.
-    """
+    """Returns the node of the release that the job replays, with the axes of sensitive columns."""
     manifest = replayed(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -82,10 +70,6 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
         coding: Domains and hierarchies.
         sought: What is promised.
         counted: The cells of the node.
-
-    Raises:
-        PrivacyError: more records than the limit allows are in classes that fail.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     whose = sought.source_members(counted, coding.sensitive)
     classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes

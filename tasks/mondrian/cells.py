@@ -64,11 +64,7 @@ def method_of(job: Job) -> MondrianMethod:
 
 
 def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
-    """Returns how the job asks for rows to be cut and published, or how it would by another score.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Returns how the job asks for rows to be cut and published, or how it would by another score."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     if score is not None:
         method = method.model_copy(update={"score": score})
@@ -104,13 +100,7 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number.
-
-    Raises:
-        PrivacyError: fewer than k records, or all of them together break a privacy model.
-        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
@@ -185,11 +175,7 @@ CUTS = FilesStep(
 def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named."""
     unit = None
     if job.columns.person:
         unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
@@ -203,9 +189,6 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
         job: The job.
         cutting: How rows are cut where records are counted.
         rows: All rows.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
     figures = rows.unit.figures()
     if figures is None:
@@ -225,9 +208,6 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
         cutting: How rows were cut, as ``cutting_by`` returns it.
         rows: All rows.
         published: What was made of them.
-
-    Raises:
-        PrivacyError: they break the promise as the one class that they are.
     """
     if rows.unit.adds_up or len(published.sizes) > 1:
         return
@@ -242,9 +222,6 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
         job: The job.
         cutting: How rows are cut where records are counted.
         rows: All rows.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
     cutting = cutting_by(job, cutting, rows)
     made, published = cut_and_publish(cutting, rows)

@@ -97,11 +97,7 @@ SAMPLES = FileStep(
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,).
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -120,10 +116,6 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
         attempt: How often fragments came out too large.
         most: Records that a fragment may hold.
         store: Has the samples.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-        StorageError: an artefact is not what its step promises.
     """
     codes, counts = gather_samples(coding, samples, store)
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
@@ -141,13 +133,7 @@ class Planted(NamedTuple):
 
 
 def plant_tree_on_worker(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
-    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample."""
     tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 

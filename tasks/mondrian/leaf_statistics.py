@@ -135,13 +135,6 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
         counted: Censuses of all chunks.
         pairs: Of person and leaf of all chunks; none where no person is named.
         store: Has them.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        FragmentsError: what is promised of persons is not kept by unions of leaves.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is gone.
     """
     coding = load_coding(job, domain, store)
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
@@ -154,12 +147,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
-    """Returns the visits of persons to the leaves, from the pairs of all chunks.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        StorageError: an artefact is gone.
-    """
+    """Returns the visits of persons to the leaves, from the pairs of all chunks."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:

@@ -60,13 +60,6 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
 
     Returns:
         The files of the release, what it cost, and who is in which class.
-
-    Raises:
-        ReplayError: its cuts cannot be found again, or do not fit these data.
-        PrivacyError: more records than the limit allows are in classes that fail.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release.
-        SkaldError: whatever a step raises.
     """
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)

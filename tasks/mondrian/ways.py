@@ -37,9 +37,6 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
 
     Returns:
         The files of the release, what it cost, and who is in which class.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     table = DomainTable.of(run, domain)
     with run.phase("histogram"):
@@ -61,9 +58,6 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
 
     Returns:
         The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
-
-    Raises:
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job, store, table = run.job, run.store, DomainTable.of(run, domain)
     if shared_columns(job):
@@ -124,11 +118,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """The sample of every chunk.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """The sample of every chunk."""
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 

@@ -268,9 +268,6 @@ def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
         job: Gives memory and threads.
         files: Tables of digests with their counts, in each of which a digest may come more than once.
         spill: Folder for what does not fit into memory.
-
-    Raises:
-        StorageError: the disk is full, or memory too small.
     """
     # Each thread holds buffers of its own, which a small budget has no room for.
     with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:

@@ -52,9 +52,6 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
         run: The run.
         columns: How many columns were counted.
         parts: Tables of the chunks.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     job, groups = run.job.in_task(), cut(parts)
     shares = min(len(groups), MOST_SHARES)
@@ -78,11 +75,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
 
 
 def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
-    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample.
-
-    Raises:
-        StorageError: the disk is full, memory too small, or an artefact gone.
-    """
+    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
@@ -118,11 +111,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 
 
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
-    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text.
-
-    Raises:
-        StorageError: the disk is full, memory too small, or an artefact gone.
-    """
+    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
     figures = summed_in(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])
@@ -135,11 +124,7 @@ OWN = 4
 
 
 def check_published(run: Run, source: ChunkedSource) -> None:
-    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
-
-    Raises:
-        PolicyError: there are such columns.
-    """
+    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on."""
     policy = run.policy
     if policy and (faults := banned_faults(policy, source.payload)):
         raise PolicyError.below(run.job.name, policy.path, faults)
@@ -150,10 +135,6 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
     Returns:
         Figures by column, in the order of the release; and the source, which knows how long its texts are.
-
-    Raises:
-        PassthroughError: ``insensitive: rest`` would take in a column that may tell who people are.
-        SkaldError: whatever a step raises.
     """
     columns = run.job.columns
     untreated = untreated_columns(run, source)

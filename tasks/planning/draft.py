@@ -84,11 +84,6 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         given: What the user names.
         out: The job file; one that exists stays as it is.
         accept: Whether every question is answered with its safest answer.
-
-    Raises:
-        SourceError: no files, files of different formats, unreadable ones, or no record.
-        JobError: an address that holds a password, or a database without a table or query.
-        StorageError: the job file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")

@@ -34,9 +34,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
         front: The source.
         proposals: For all columns.
         out: The job file; what is written goes into a folder beside it.
-
-    Raises:
-        StorageError: a file cannot be written.
     """
     beside = list(_beside(front.files, out.parent))
     found, written = [], []

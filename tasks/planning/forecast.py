@@ -102,10 +102,6 @@ def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Stor
 
     Returns:
         None where persons count, who are not in the sample as they are in the source, and where a sample has fewer than k records.
-
-    Raises:
-        StorageError: they are gone.
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
     """
     if job.columns.person:
         return None
@@ -142,11 +138,7 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Returns GCP of what a way to anonymise would publish of some records, by k alone.
-
-    Raises:
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
-    """
+    """Returns GCP of what a way to anonymise would publish of some records, by k alone."""
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"

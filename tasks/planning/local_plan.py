@@ -60,12 +60,7 @@ class LocalPlan(BaseModel):
 
 
 def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draws samples, those that fragments would be cut by too, and says what a run would do.
-
-    Raises:
-        PrivacyError: all records together break the promise, or are too many for the method and the memory.
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
-    """
+    """Draws samples, those that fragments would be cut by too, and says what a run would do."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
@@ -109,9 +104,6 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
         coding: Of the run.
         codes: Shape (cells, QIDs and sensitive columns), of the sample.
         counts: Shape (cells,), the records of each.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     guarded = job.privacy.l or job.privacy.t
     if not guarded or job.columns.person or not mondrian.on_cells(job) or mondrian.method_of(job).refused == "next" or not len(counts):

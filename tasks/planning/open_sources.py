@@ -81,11 +81,6 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     Args:
         given: What the user names.
         out: The job file, to which paths will be relative, and after which the job is named.
-
-    Raises:
-        SourceError: nothing of that name, files of different formats, or something that cannot be read.
-        JobError: an address that holds a password, or a database without a table or query.
-        StorageError: the work folder cannot be written, or a run is at work in it.
     """
     connection, ending = planning_connection(), ExitStack()
     source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
@@ -167,9 +162,6 @@ def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, sou
         source: What the job says under ``source``.
         name: Of the job, for its work folder.
         folder: Of the job.
-
-    Raises:
-        SkaldError: the source cannot be read, or a run is at work in the folder.
     """
     job = _stand_in(source, name, folder)
     owner_only()
@@ -195,11 +187,7 @@ def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files
 
 
 def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
-    """Returns a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for.
-
-    Raises:
-        JobError: the source cannot be one.
-    """
+    """Returns a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for."""
     # A column with a type has a role.
     columns = {"quasi_identifiers": [{"name": "any", "hierarchy": {"prefix": [1]}}], "identifiers": list(source.get("types", ()))}
     said = {

@@ -68,12 +68,7 @@ class ParetoFront(BaseModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Searches the front of a job's lattice. Publishes nothing.
-
-    Raises:
-        NoLatticeError: the method has none, or it is too large for the front.
-        SkaldError: whatever would stop a run so far.
-    """
+    """Searches the front of a job's lattice. Publishes nothing."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

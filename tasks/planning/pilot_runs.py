@@ -38,9 +38,6 @@ def column_values(front: OpenSource, column: str) -> Domain:
     Args:
         front: The source.
         column: Its name; in a CSV file it is of the type that ``skald init`` would give it.
-
-    Raises:
-        SourceError: the source holds no record, or lacks the column.
     """
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
     if column not in names:

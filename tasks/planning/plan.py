@@ -58,9 +58,6 @@ def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: Loca
     """Counts phase 2 and who stands out in it, or says why not.
 
     A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     coding = load_coding(run.job, domain, run.store)
     root = choose_root(run.job, coding)
@@ -178,9 +175,6 @@ def published_already(job: Job) -> Manifest | None:
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
     even taken; nor where a key is Prefect's to tell, which is not started yet.
-
-    Raises:
-        SkaldError: a job below the policy, a wrong hierarchy, no file; with a release in the target, whatever is wrong with the files.
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)
@@ -204,9 +198,6 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     Args:
         job: The job.
         quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
-
-    Raises:
-        SkaldError: whatever would stop the run so far.
     """
     check_hierarchies(job)
     with open_run(job) as run:

@@ -34,11 +34,7 @@ READINGS: Mapping[Kind, str] = {
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """Returns the files that are named, or those in the one folder that is.
-
-    Raises:
-        SourceError: there is none, or they are of different formats.
-    """
+    """Returns the files that are named, or those in the one folder that is."""
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}

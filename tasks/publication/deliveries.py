@@ -40,9 +40,6 @@ def unpublished(job: Job, release: str) -> tuple[Any, str]:
     """Returns the store that a job publishes in, and where the target is in there, if it has no such release by now.
 
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
-
-    Raises:
-        ObjectStoreError: it has, or cannot be asked.
     """
     system, root = file_system(str(job.target_address))
     with sanitised_errors(job.release_location(release)):
@@ -95,11 +92,7 @@ def put_object(system: Any, path: Path, remote: str) -> None:
 
 
 def create_object(system: Any, path: Path, remote: str) -> None:
-    """Writes a file only if there is none of its name, in one step where the store knows how.
-
-    Raises:
-        FileExistsError: there is one.
-    """
+    """Writes a file only if there is none of its name, in one step where the store knows how."""
     # Stores that pass over the condition are asked first.
     if system.exists(remote):
         raise FileExistsError
@@ -144,13 +137,7 @@ class Delivery(BaseModel):
 
 
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
-    """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back.
-
-    Raises:
-        ObjectStoreError: the store cannot be written.
-        StorageError: the disk is full, or values cannot be the names of folders.
-        SkaldError: whatever else a step raises.
-    """
+    """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back."""
     job, there = run.job, numbered(files)
     parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
@@ -178,12 +165,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
 
 
 def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Finds records that the report may show in data files as they are read back from the target, in a task.
-
-    Raises:
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-        SkaldError: whatever the look for examples raises.
-    """
+    """Finds records that the report may show in data files as they are read back from the target, in a task."""
     call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
     return run_step(run, "publish", _examples, call)
 
@@ -195,12 +177,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and data files as they are read back from the target.
-
-    Raises:
-        StorageError: a folder cannot be made.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Yields a folder to spill into, and data files as they are read back from the target."""
     system, root = file_system(str(job.target_address))
     wrong = 0
     with scratch(store) as folder:
@@ -217,11 +194,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yields a folder for as long as a task works; what a killed run leaves of it, the next one clears away.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Yields a folder for as long as a task works; what a killed run leaves of it, the next one clears away."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

@@ -80,11 +80,6 @@ def make_manifest(
     """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
 
     ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the secret of the work folder cannot be made.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
     least = outcome.local.least if outcome.local else None
@@ -132,13 +127,7 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the secret of the work folder cannot be made.
-    """
+    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(

@@ -39,11 +39,7 @@ def numbered(files: Sequence[Artifact]) -> list[Numbered]:
 
 
 def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each."""
     staged = []
     for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
@@ -71,12 +67,7 @@ BLOCK = 1 << 20
 
 
 def check_output(job: Job, source: ChunkedSource) -> None:
-    """Refuses columns that the format cannot hold, before anything is counted.
-
-    Raises:
-        SourceError: bytes in CSV, nanoseconds with a zone in DuckDB, which keeps microseconds, or lengths of time in either, which would
-            be numbers of an unknown unit.
-    """
+    """Refuses columns that the format cannot hold, before anything is counted."""
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
@@ -101,10 +92,6 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
         store: Where they are.
         staging: Has the folder ``data``.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        StorageError: the disk is full, or values cannot be the names of folders.
-        ValuesError: equal records share values so long that no reader could unpack a file.
     """
     try:
         if job.output.partition_by:
@@ -121,11 +108,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
 
 def check_folders(files: Sequence[PublishedFile]) -> None:
-    """Refuses more folders than anybody wants to look through, of all files together.
-
-    Raises:
-        OutputError: there are too many.
-    """
+    """Refuses more folders than anybody wants to look through, of all files together."""
     if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
         raise OutputError.too_many_folders(MOST_FOLDERS)
 

@@ -34,10 +34,6 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: Writt
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
         kept: Who is in which class, for jobs that name persons.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        SkaldError: whatever a step raises.
     """
     if not run.job.columns.links:
         return []
@@ -62,13 +58,7 @@ def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
 def keep_disclosed(
     job: Job, written: Written, payload: Sequence[str], kept: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Keeps the digests of each linking column, then whose the pseudonyms are of those that name something else than persons.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Keeps the digests of each linking column, then whose the pseudonyms are of those that name something else than persons."""
     made, links = [], job.columns.links
     with (
         written_at_hand(job, written, store) as (spill, files),

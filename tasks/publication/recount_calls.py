@@ -76,20 +76,12 @@ class WrittenMembers(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Returns where that lies; what is not at hand is fetched.
-
-        Raises:
-            StorageError: it is gone or altered.
-        """
+        """Returns where that lies; what is not at hand is fetched."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
-    """Recounts a release as one; returns what was counted as text.
-
-    Raises:
-        SkaldError: whatever a recount raises.
-    """
+    """Recounts a release as one; returns what was counted as text."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -99,12 +91,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: Writ
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
-    """Sets the records of some data files apart, by the classes that they are in.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Sets the records of some data files apart, by the classes that they are in."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
@@ -116,11 +103,7 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
 
 
 def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
-    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part.
-
-    Raises:
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part."""
     files = kept.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
@@ -137,38 +120,21 @@ def count_classes_of(
     wholes: Mapping[str, Artifact],
     store: Store,
 ) -> str:
-    """Counts the classes of a share; returns that as text.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Counts the classes of a share; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         whole = {column: store.path(one) for column, one in wholes.items()}
         return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
-    """Counts the different persons of a share of them by how many records they have; returns pairs of both.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Counts the different persons of a share of them by how many records they have; returns pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         found = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
 def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
-    """Counts what needs all classes at once; returns that as text.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Counts what needs all classes at once; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         return additional_counts(connection, job, [store.path(one) for one in records], kept.files(store))
 
@@ -194,12 +160,7 @@ class RecountRequest(NamedTuple):
 def answer(
     job: Job, written: Written | None, source: ChunkedSource | None, asked: Sequence[RecountRequest], key: Key, store: Store
 ) -> list[Artifact]:
-    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them."""
     with _rows(job, written, source, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
@@ -247,12 +208,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and the data files, read back from the target if they are in a store.
-
-    Raises:
-        StorageError: a folder cannot be made.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Yields a folder to spill into, and the data files, read back from the target if they are in a store."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

@@ -79,9 +79,6 @@ class RecountTasks:
             label: Names the calls.
             arguments: Of each call.
             keyed: Whether it leaves artefacts, under the key or others that are made of it.
-
-        Raises:
-            SkaldError: whatever a call raises.
         """
         self._made += 1
         calls = []
@@ -174,11 +171,6 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
         written: The files.
         source: What they were made of.
         kept: Who is in which class, for jobs that name persons.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-        SkaldError: whatever else a recount or a task raises.
     """
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
@@ -207,10 +199,6 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
         source: What they were made of.
         kept: Who is in which class, for jobs that name persons.
         most: Into how many parts and shares they may be cut.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise, or were not all counted, each once.
-        SkaldError: whatever else a recount or a task raises.
     """
     tasks = RecountTasks(run, run.job.in_task())
     parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
@@ -277,11 +265,7 @@ def _counted(
 
 
 def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
-    """Refuses columns that are not those of the job, and parts that are not all of the files, each once.
-
-    Raises:
-        VerificationError: they are not.
-    """
+    """Refuses columns that are not those of the job, and parts that are not all of the files, each once."""
     faults = list(dict.fromkeys(fault for one in apart for fault in one.faults))
     if not faults and any(one.types != apart[0].types for one in apart):
         faults = [WRONG_COLUMNS]

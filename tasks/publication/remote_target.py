@@ -51,19 +51,11 @@ class TargetWork(Protocol):
         """How often it was taken over."""
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over.
-
-        Raises:
-            StorageError: another has, or may have.
-        """
+        """Makes sure that no other run has taken over."""
 
 
 def any_release(job: Job) -> bool:
-    """Tells whether the target may hold a release of the job already; a cheap look.
-
-    Raises:
-        ObjectStoreError: the package of the object store is not installed.
-    """
+    """Tells whether the target may hold a release of the job already; a cheap look."""
     named = f"{job.name}-{'[0-9a-f]' * 16}"
     # Of work in a bucket nothing is at hand before its lease is held.
     if not (job.target_address and job.work_address) and any(job.target_path.glob(named)):
@@ -76,12 +68,7 @@ def any_release(job: Job) -> bool:
 
 
 def is_published(job: Job, release: str) -> bool:
-    """Tells whether a release is in the target.
-
-    Raises:
-        ObjectStoreError: the package of the object store is not installed.
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Tells whether a release is in the target."""
     return _remote_manifest(job, release, any_manifest_of) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
@@ -92,9 +79,6 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
         job: Names the target.
         release: Its id.
         work: The work, while it is held.
-
-    Raises:
-        StorageError: it was published, but files are missing, or the store cannot be read or written.
     """
     return recalled_by(job, release, work, manifest_of, published)
 
@@ -110,9 +94,6 @@ def recalled_by(
         work: The work, while it is held.
         read: Reads the manifest that a store has; the address is for messages.
         here: Does the same of a target that is a folder.
-
-    Raises:
-        StorageError: as ``recall``.
     """
     if not job.target_address:
         return here(job, release)
@@ -134,9 +115,6 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
         job: Names the target.
         release: Its id.
         generation: Of the work's lease, so that a run that was taken over takes nothing away that its heir puts there.
-
-    Raises:
-        ObjectStoreError: the store cannot be written, or has the release by now.
     """
     system, root = unpublished(job, release)
     with sanitised_errors(job.release_location(release)):
@@ -144,11 +122,7 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
 
 
 def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile]) -> None:
-    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last.
-
-    Raises:
-        StorageError: the target cannot be written, has the release by now, or a store reads back otherwise.
-    """
+    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last."""
     if not job.target_address:
         return publish(job, staging, release)
     lay_mark(job, release, work.generation)
@@ -173,10 +147,6 @@ def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
         staging: Has report, manifest and, where there is a key, signature.
         release: Its data files are in the store, and verified.
         work: The work, while it is held; asked whether it is before the manifest is put.
-
-    Raises:
-        ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
-        PointerError: the release is there, and ``CURRENT`` does not name it.
     """
     place = job.release_location(release)
     system, root = file_system(str(job.target_address))
@@ -205,9 +175,6 @@ def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[N
         job: Names the target.
         release: Its id.
         work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
-
-    Raises:
-        SkaldError: whatever the block raises.
     """
     try:
         yield
@@ -230,12 +197,7 @@ def _withdraw(job: Job, release: str, generation: int) -> None:
 
 
 def _finish(job: Job, system: Any, root: str, release: str, work: TargetWork) -> None:
-    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies.
-
-    Raises:
-        StorageError: another run has taken over; it names its own.
-        PointerError: others name theirs each time that this one looks, or the store says so.
-    """
+    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies."""
     work.check()
     for _ in range(TRIES):
         if replace_object(system, f"{root}/{CURRENT}", f"{release}\n".encode()):
@@ -283,12 +245,7 @@ def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read])
 
 @contextmanager
 def at_hand(release: str) -> Iterator[Path]:
-    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts.
-
-    Raises:
-        StorageError: there is no release, or it cannot be read.
-        EscapeError: keys of its objects lead out of it.
-    """
+    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts."""
     if not is_address(release):
         yield Path(release)
         return

@@ -45,21 +45,13 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
     Where identifiers become pseudonyms, another key makes another release.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the secret of the work folder cannot be read or made.
     """
     keys = [source.keys] if source.keys else []
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
 def published(job: Job, release: str) -> Manifest | None:
-    """Returns the manifest of a release if it is published, and names it in CURRENT.
-
-    Raises:
-        StorageError: it was published, but files are missing, or its manifest is not what was written.
-    """
+    """Returns the manifest of a release if it is published, and names it in CURRENT."""
     folder = job.target_path / release
     if not folder.is_dir():
         return None
@@ -81,11 +73,7 @@ def count_missing_files(folder: Path, manifest: Signable) -> int:
 
 
 def staging_folder(job: Job, release: str) -> Path:
-    """Makes an empty staging folder in the target, on the same file system as the release will be.
-
-    Raises:
-        StorageError: the target cannot be written.
-    """
+    """Makes an empty staging folder in the target, on the same file system as the release will be."""
     staging = job.target_path / f"{staging_prefix(job)}{release}"
     clear_staging(job)
     # What goes to an object store is made in the run folder, which is for nobody else.
@@ -113,13 +101,6 @@ def complete(
         manifest: Of the release, without them.
         recount: What was counted in its data files.
         examples: Finds records in the data files that the report may show.
-
-    Raises:
-        VerificationError: the manifest does not agree with the recount, or the files cannot be read.
-        EscapeError: links are among the staged files.
-        SigningKeyError: there is a key, and it cannot be used.
-        StorageError: the target cannot be written.
-        LargeManifestError: the manifest is larger than is read later on.
     """
     if faults := stated_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
@@ -145,11 +126,6 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
 
     Returns:
         The manifest as it is published.
-
-    Raises:
-        SigningKeyError: there is a key, and it cannot be used.
-        StorageError: the target cannot be written.
-        LargeManifestError: the manifest is larger than is read later on.
     """
     signer = signer_of(job)
     try:
@@ -169,11 +145,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
 
 
 def signer_of(job: Job) -> Signer | None:
-    """Returns what signs the release, or None where the environment names no key.
-
-    Raises:
-        SigningKeyError: it names one that cannot be used.
-    """
+    """Returns what signs the release, or None where the environment names no key."""
     if not is_signing():
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
@@ -182,11 +154,7 @@ def signer_of(job: Job) -> Signer | None:
 
 
 def publish(job: Job, staging: Path, release: str) -> None:
-    """Renames a complete staging folder to the release, then points CURRENT to it.
-
-    Raises:
-        StorageError: the release exists already or cannot be written, or CURRENT cannot be.
-    """
+    """Renames a complete staging folder to the release, then points CURRENT to it."""
     try:
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / release)
@@ -201,21 +169,12 @@ def publish(job: Job, staging: Path, release: str) -> None:
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Writes a report in both forms, each whole or not at all; returns the files.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Writes a report in both forms, each whole or not at all; returns the files."""
     return write_texts(folder, _texts(report))
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files.
-
-    Raises:
-        ListedReportError: it lists others.
-        StorageError: the disk is full, the folder cannot be written, or it is not a release.
-    """
+    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files."""
     manifest = read_manifest(release)
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}
@@ -229,11 +188,7 @@ def _texts(report: Report) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes files of a release by name, each whole or not at all; returns them.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Writes files of a release by name, each whole or not at all; returns them."""
     return [_write(folder / name, text) for name, text in texts.items()]
 
 
@@ -244,11 +199,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def point_current(job: Job, release: str) -> None:
-    """Names a release in ``CURRENT``, by one rename.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Names a release in ``CURRENT``, by one rename."""
 
     def write(part: Path) -> int:
         written = part.write_text(f"{release}\n")

@@ -68,10 +68,6 @@ def true_of(release: str) -> Iterator[Publication]:
 
     Args:
         release: Its id.
-
-    Raises:
-        AfterwardsError: anything failed after the publication.
-        SkaldError: whatever the block raises before.
     """
     publication = Publication()
     try:
@@ -106,11 +102,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Reads the source; returns with it the release that this job has made of it already, if it has.
-
-    Raises:
-        SkaldError: the source or the release is not as it should be.
-    """
+    """Reads the source; returns with it the release that this job has made of it already, if it has."""
     if run.job.replay is not None:
         replayed(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -154,14 +146,6 @@ def verify_and_publish(
         describe: Makes the manifest of the staged files and their recount.
         people: Who is in which class; nothing where the job names no person.
         claim: The levels that labels are said to be of; None where classes have labels of their own.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
-        PeopleLostError: what was kept of people is gone or altered.
-        LinkedError: pseudonyms show people's records to whom fewer than k are like.
-        UntreatedError: untreated columns tell fewer than k apart together, and the policy forbids to accept it.
-        OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
-        SkaldError: the source changed, or the target cannot be written.
     """
     release = release_id(run.job, source)
     with withdrawn_if_refused(run.job, release, run.work), true_of(release) as publication:

@@ -145,11 +145,7 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """The records of all chunks as codes.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """The records of all chunks as codes."""
     return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
@@ -160,11 +156,7 @@ def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
 
 
 def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
-    """Puts the records of all chunks into one matrix.
-
-    Raises:
-        PrivacyError: there are fewer than k, or fewer persons, or they do not fit the job's memory.
-    """
+    """Puts the records of all chunks into one matrix."""
     count = sum(part.rows for part in parts)
     check_enough(job, count)
     needed = bytes_of_records(job, coding, count)
@@ -195,9 +187,6 @@ def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
         job: The job.
         coding: Domains and hierarchies.
         order: Of siblings, where it is free.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     qids = job.columns.quasi_identifiers
     of_qids = zip(qids, coding.domains, coding.hierarchies, strict=True)

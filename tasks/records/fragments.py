@@ -22,13 +22,7 @@ from tasks.records.recodings import recoded
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Tells whether the records are to be shared out: asked for, or too many for the memory.
-
-    Raises:
-        FragmentsError: the job wants fragments, and outliers suppressed, which takes a pool of all records.
-        PrivacyError: fewer than k records, all of them together break a privacy model, or the memory does not hold such a pool.
-        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
-    """
+    """Tells whether the records are to be shared out: asked for, or too many for the memory."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -55,9 +49,6 @@ def published_fragment(
 
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
     wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))

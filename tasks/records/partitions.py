@@ -56,10 +56,6 @@ def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD)
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
         unit: Whose the records are; k persons or more where persons are named.
-
-    Raises:
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: the hierarchy's file cannot be read.
     """
     entry = METHODS[job.method.name]
     by = entry.partition
@@ -82,9 +78,6 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
         coding: Domains and hierarchies.
         unit: Whose the records are.
         made: The classes.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     published = made.classes[made.classes >= 0]
     sizes = np.bincount(published)
@@ -129,11 +122,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by a VP-tree on the distance of the numerical QIDs.
-
-    Raises:
-        SourceError: no QID is numerical.
-    """
+    """Makes classes by a VP-tree on the distance of the numerical QIDs."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
@@ -142,11 +131,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes Mondrian's classes, their outliers set apart and cut again.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Makes Mondrian's classes, their outliers set apart and cut again."""
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
@@ -164,11 +149,7 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) 
 
 
 def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish."""
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.

@@ -86,22 +86,12 @@ RECODE = FilesStep(
 
 
 def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """The job's algorithm on all records.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """The job's algorithm on all records."""
     return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
-
-    Raises:
-        PrivacyError: no class is left.
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes."""
     criteria, unit = _criteria(job, coding, records), records.unit
     found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
@@ -194,11 +184,7 @@ _loading = Lock()
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Reads what the classes publish, once per process.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads what the classes publish, once per process."""
     key = (*coding.key, artifacts.classes.sha256, job.intervals)
     with _loading:
         if key not in _loaded:

@@ -54,11 +54,7 @@ class RecordRewriting(Rewriting):
 def rewrite_records(
     run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
 ) -> tuple[list[Artifact], WrittenPersons]:
-    """Every chunk joined to the classes of its records, as ``rewrite`` has it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Every chunk joined to the classes of its records, as ``rewrite`` has it."""
     return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 

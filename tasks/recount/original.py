@@ -54,11 +54,7 @@ class Original(NamedTuple):
 
 
 def original_of(job: Job) -> Original | None:
-    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet.
-
-    Raises:
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
     if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return None
     try:
@@ -96,11 +92,7 @@ def _columns(file: Path) -> pa.Schema:
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Returns why the records of a release cannot be held against the source; empty where they can.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns why the records of a release cannot be held against the source; empty where they can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
@@ -196,11 +188,7 @@ class ReleaseAndSource:
 
 
 def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> ReleaseAndSource:
-    """Looks at the columns of both, and for masked records.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
-    """
+    """Looks at the columns of both, and for masked records."""
     types, published = rows.types("source"), rows.types("release")
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     names = [name for name in published if name not in others]

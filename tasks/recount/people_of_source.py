@@ -61,12 +61,6 @@ def people_of_source(
         original: The source that they were made of.
         claim: The levels that their labels are said to be of.
         folder: Where the persons are written; nobody else may read it.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-        VerificationError: a DuckDB file holds no plain table.
-        duckdb.Error: the files or the source cannot be read.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)

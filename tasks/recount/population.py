@@ -35,11 +35,7 @@ Pairs = Counter[tuple[int, int]]
 
 
 def population_of(job: Job) -> Original | None:
-    """Returns the population as DuckDB reads it; None where the job names none.
-
-    Raises:
-        PopulationError: a pattern matches nothing, a file is no Parquet, or quasi-identifiers are missing.
-    """
+    """Returns the population as DuckDB reads it; None where the job names none."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -65,11 +61,6 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         job: Names the population.
         connection: The database.
         release: What it reads the data files as.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: it is not as the job has it.
-        duckdb.Error: files cannot be read.
     """
     population = population_of(job)
     if population is None:
@@ -95,11 +86,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
-    """Returns the label of each class, what labels cover, and where the value of each row stands.
-
-    Raises:
-        PopulationError: the labels mean nothing among values of that type.
-    """
+    """Returns the label of each class, what labels cover, and where the value of each row stands."""
     qid = job.columns.quasi_identifiers[number]
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()

@@ -73,12 +73,7 @@ class PublishedLabels:
 
 
 def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
-    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
-        SkaldError: whatever a task raises.
-    """
+    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs."""
     if not job.columns.quasi_identifiers:
         # One of several tables may have none.
         return
@@ -101,9 +96,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
         sides: Release and source.
         number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
-
-    Raises:
-        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
     columns = tuple(map(quote, published_columns(job, qid)))
@@ -140,9 +132,6 @@ def labels_of_levels(
 
     Returns:
         Where each value stands, and what labels cover; None where there are no such levels, or a label is of none of them.
-
-    Raises:
-        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)

@@ -78,9 +78,6 @@ def published_source(
         original: The source as it is.
         release: What the files are read as.
         holders: Who has which value, where the source alone does not say it.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
     """
     if not job.columns.ways:
         return PublishedSource(original)
@@ -212,23 +209,13 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
         job: The job.
         rows: Of the release.
         original: Has the types of the source's columns; none of its values is looked at.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        duckdb.Error: the files cannot be read.
-        SkaldError: whatever a task raises.
     """
     known = set(original.columns.names)
     return {qid.name: _lost(job, rows, original, qid) for qid in job.columns.quasi_identifiers if qid.name in known}
 
 
 def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
-    """Returns what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
-        SkaldError: whatever a task raises.
-    """
+    """Returns what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
     for name in rows.types("release"):

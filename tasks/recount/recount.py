@@ -66,12 +66,6 @@ def recount(
         claim: The levels that labels are said to be of, where they are of any.
         uncounted: Why it is not known who is in which class, where it is not.
         untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        PopulationError: the population is not as the job has it.
-        VerificationError: the files do not keep the job's promise, or cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
@@ -130,9 +124,6 @@ def count_in_classes(
         original: Has the types of the source's columns.
         whole_of: As for ``count_spreads``.
         alike: The same records, equal ones together, where they were put together.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     qids, records = [quote(name) for name in published_qids(job)], alike or Alike(source)
     counts = count_classes(connection, records, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
@@ -150,11 +141,7 @@ def by_person(classes: Recount, persons: PersonCount) -> Recount:
 
 
 def read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
-    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large.
-
-    Raises:
-        VerificationError: a DuckDB file holds no plain table.
-    """
+    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large."""
     relation = relation_of(connection, files, layout)
     if files[0].suffix != ".csv":
         return relation
@@ -190,14 +177,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verifies a published release as ``verify_against`` does, with the source as it is at hand.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
-    """
+    """Verifies a published release as ``verify_against`` does, with the source as it is at hand."""
     return verify_against(job, release, original_of(job), people)
 
 
@@ -213,12 +193,6 @@ def verify_against(
         release: The folder.
         original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest) if manifest else []
@@ -256,11 +230,7 @@ def _people_found_out(
     claim: ClaimedLevels | None,
     spill: Path,
 ) -> PeopleOfSource:
-    """Finds out from job and source who is in which class.
-
-    Raises:
-        VerificationError: columns are not those of the job, or the files cannot be read.
-    """
+    """Finds out from job and source who is in which class."""
     if unproved or original is None:
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:

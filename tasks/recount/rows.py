@@ -41,38 +41,19 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Counts groups of all rows of a side; returns what the database reads them as, each group once.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Counts groups of all rows of a side; returns what the database reads them as, each group once."""
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
-        """Is told which groups of a side will be asked for: where each reading costs, one serves all of them.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Is told which groups of a side will be asked for: where each reading costs, one serves all of them."""
         return
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once."""
 
     @abstractmethod
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Returns DuckDB's types of the columns of a side."""
 
     def alike(self, release: str) -> Alike:
         """Returns records of the release as statements count them for which equal ones are the same, each by itself or together.
@@ -106,9 +87,6 @@ class RowsHere(ReleaseRows):
 
         Args:
             parts: What some of the files are read as, each by itself.
-
-        Raises:
-            duckdb.Error: they cannot be read.
         """
         if self.wide:
             return
@@ -126,11 +104,7 @@ class RowsHere(ReleaseRows):
         return Alike(release.replace(self.release, TOGETHER), self._copies) if self._copies else Alike(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Makes what the statement reads, and returns it as part of the statement that is to come.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Makes what the statement reads, and returns it as part of the statement that is to come."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -148,11 +122,7 @@ class RowsHere(ReleaseRows):
         return f"({statement})"
 
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Returns DuckDB's types of the columns of a side."""
         return types_of(self.connection, getattr(self, side))
 
 

@@ -68,10 +68,6 @@ def written_rows(
         what: How the release is called in a message.
         layout: How CSV files are read.
         view: Its name.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
     with connect(job, spill) as connection, file_error(what):
@@ -83,12 +79,7 @@ def written_rows(
 
 
 def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
-    """Sets the records of data files apart by the classes that they are in, with what is counted in classes.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
-        StorageError: a file cannot be written.
-    """
+    """Sets the records of data files apart by the classes that they are in, with what is counted in classes."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking])
@@ -127,10 +118,6 @@ def divide_members(
         shares: How many there are.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
-        StorageError: a file cannot be written.
     """
     classes, persons = read_people(people)
     types = types_of(connection, classes)
@@ -206,10 +193,6 @@ def count_share(
         people: Who is in its classes, for jobs that name persons.
         columns: Types of the source's columns.
         wholes: By sensitive column, the values that classes are compared with and their records.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
-        duckdb.Error: the files cannot be read.
     """
     found = count_in_classes(job, connection, files_sql(share), people, Original("", columns), lambda column: files_sql([wholes[column]]))
     return json.dumps([number, _CLASSES.dump_python(found)])
@@ -229,10 +212,6 @@ def additional_counts(connection: duckdb.DuckDBPyConnection, job: Job, records: 
         job: The job.
         records: All records, set apart or not.
         people: Who is in the classes, for jobs that name persons.
-
-    Raises:
-        PopulationError: the population is not as the job has it.
-        duckdb.Error: the files cannot be read.
     """
     source, qids = files_sql(records), [quote(name) for name in published_qids(job)]
     if people:

@@ -37,9 +37,6 @@ def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
         job: The job that made it.
         original: The source, as it was.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     with connect(job, spill, last=True) as connection:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)

@@ -41,9 +41,6 @@ def make_source_distribution(
         along: The hierarchy of the distance, if it has one.
         original: Has the column's type.
         counted: What the database reads the column's values with their records as.
-
-    Raises:
-        HierarchyError: the hierarchy of the distance cannot be read, or lacks values.
     """
     # A null last, where the ordered distance has it.
     rows = fetched(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
@@ -88,9 +85,6 @@ def count_spreads(
         original: Has the types of the source's columns.
         whole_of: Returns what the database reads the values of a column with their records as, of all that classes are compared with.
         by_people: Whether the people of the classes were counted, so that each counts once for each of their values.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
     spreads = []

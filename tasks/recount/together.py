@@ -55,9 +55,6 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
         columns: The columns that are counted together, by kind.
         qids: Names of the published quasi-identifiers.
         k: What a class must reach.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
     """
     release, labels = rows.alike(rows.release), [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}

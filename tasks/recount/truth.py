@@ -186,10 +186,6 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
         rows: Of the release and of the source.
         original: The source.
         claim: The levels that labels are said to be of, where they are of any.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        duckdb.Error: the files or the source cannot be read.
     """
     sides = release_and_source(job, rows, original)
     if lacking := sides.lacking(job):

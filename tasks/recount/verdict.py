@@ -51,9 +51,6 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
         original: The source.
         shared_by: How many people the release says that its ends are shared by. If that is more than k, k share them a fortiori, though
             not at the places that k would have.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
     """
     if original is None or not job.shared_ends:
         return []
@@ -137,10 +134,6 @@ def verdict_of(
         claim: As there.
         uncounted: As there.
         untreated: As there.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        duckdb.Error: the files or the source cannot be read.
     """
     counts, linked = classes.counts, beside.linked
     spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))

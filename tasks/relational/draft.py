@@ -72,11 +72,6 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
     Args:
         folders: A folder for each table, after which it is called.
         out: The job file; one that exists stays as it is.
-
-    Raises:
-        SourceError: no files, files of different formats, unreadable ones, or no row.
-        JobError: no tree of tables was found.
-        StorageError: the job file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")

@@ -51,22 +51,13 @@ class PublishedTables:
 
 
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
-    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the secret of the work folder cannot be read or made.
-    """
+    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
     digests = {name: table.source.digest for name, table in tables.items()}
     return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests)[:16]}"
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
-    """Returns a release that is published already, and names it in CURRENT.
-
-    Raises:
-        StorageError: it was published, but files are missing, or its manifest is not what was written.
-    """
+    """Returns a release that is published already, and names it in CURRENT."""
     manifest = recalled_by(run.job, release, run.work, written_manifest, _published_here)
     if manifest is None:
         return None
@@ -86,11 +77,7 @@ def _published_here(job: Job, release: str) -> TablesManifest | None:
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each.
-
-    Raises:
-        StorageError: the target cannot be written.
-    """
+    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each."""
     staged = []
     try:
         for table, artifact in written.items():
@@ -114,10 +101,6 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
     """Stages the tables, recounts them knowing only the job and its sources, and publishes them with one rename.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise.
-        SkaldError: a source changed, or the target cannot be written.
     """
     with withdrawn_if_refused(given.run.job, given.release, given.run.work):
         return _published(given, outcome, written)
@@ -159,11 +142,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
 
 
 def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
-    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off.
-
-    Raises:
-        AttackError: an attack wins more than the job accepts, and the job or the policy says to refuse that.
-    """
+    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off."""
     run, settings = given.run, given.job.attacks
     if settings is None:
         return {}

@@ -50,12 +50,7 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Returns the manifest of a release of several tables.
-
-    Raises:
-        StorageError: there is none that can be read, or it is not what was written.
-        EscapeError: it names files outside the release.
-    """
+    """Returns the manifest of a release of several tables."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError:
@@ -69,10 +64,6 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
     Args:
         content: What the file holds.
         place: Folder or address of the release, for messages.
-
-    Raises:
-        StorageError: it is none, or not what was written.
-        EscapeError: it names files outside the release.
     """
     manifest = tables_manifest_of(content, place)
     if not (has_valid_digest(content) and is_as_written(content, manifest)):
@@ -88,10 +79,6 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
         job: The job whose promise is checked.
         release: The folder.
         key: The public key that must have signed it.
-
-    Raises:
-        StorageError: the folder is no release of several tables.
-        VerificationError: anything is not as it was published, or the files do not keep the job's promise.
     """
     check_no_links(release)
     manifest = read_tables_manifest(release)

@@ -37,10 +37,6 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         files: Its data files, in order.
         manifest: Says k, what k counts, and how CSV is read.
         terms: Say under which columns the quasi-identifiers are published.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     some = example_files(files)

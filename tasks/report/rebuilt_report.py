@@ -30,11 +30,6 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     Args:
         release: The release folder.
         job: The job that made it; only needed where the manifest is of a version that kept nothing of it.
-
-    Raises:
-        StorageError: the folder is no release, or its manifest does not tell enough.
-        VerificationError: files are missing, added or altered, or do not hold what the manifest says.
-        JobError: hierarchy files that cannot be read, all at once.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
@@ -57,10 +52,6 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
         files: The data files.
         manifest: Says k, and how CSV is read.
         terms: Say under which columns the quasi-identifiers are published.
-
-    Raises:
-        VerificationError: the files cannot be counted.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)

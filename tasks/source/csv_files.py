@@ -45,12 +45,7 @@ FAULTS = {
 
 
 def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Converts a CSV file of the source, once for its content.
-
-    Raises:
-        SourceError: As for ``convert``.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Converts a CSV file of the source, once for its content."""
     assert file.path is not None
     made = convert_csv(job, file.path, file.name, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
@@ -65,10 +60,6 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
         name: What the user calls it.
         digest: Its digest.
         store: Gets the Parquet file.
-
-    Raises:
-        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     return store.make("converted", converted_key(job, digest), ".parquet", lambda part: convert_rows(job, path, name, part, store))
 
@@ -86,9 +77,6 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
         parts: In the order of the records.
         key: Of the file that is made.
         store: Has the parts, and gets the Parquet file.
-
-    Raises:
-        StorageError: the disk is full, more memory is needed than there is, or a part is gone.
     """
 
     def write(part: Path) -> int:
@@ -132,10 +120,6 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         name: What the user calls it.
         part: The Parquet file.
         store: Beside it there is room to spill.
-
-    Raises:
-        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     names = _header(job, path, name)
     there = _count(job, path, name, len(names))
@@ -202,11 +186,7 @@ def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records
 
 
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
-    """Counts the records of a file from its bytes, the header included.
-
-    Raises:
-        SourceError: it is cut off or damaged, or a record is too long.
-    """
+    """Counts the records of a file from its bytes, the header included."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
@@ -241,11 +221,7 @@ def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
 
 
 def _header(job: Job, path: Path, name: str) -> list[str]:
-    """Reads the names in the first line of a file, plain or compressed.
-
-    Raises:
-        SourceError: the file cannot be read as text, or its first line does not name every column, each once whatever its case.
-    """
+    """Reads the names in the first line of a file, plain or compressed."""
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:

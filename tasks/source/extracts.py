@@ -58,12 +58,7 @@ def statement(job: Job) -> str:
 
 
 def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Keeps the rows of a DuckDB file of the source, as long as the file does not change.
-
-    Raises:
-        SourceError: As for ``extract_duckdb``.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Keeps the rows of a DuckDB file of the source, as long as the file does not change."""
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
@@ -85,10 +80,6 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         name: What the user calls it.
         digest: Of the file.
         store: Gets the rows.
-
-    Raises:
-        SourceError: the file cannot be opened, the query fails, or a type cannot be kept.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     key = DUCKDB.key(digest, statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
@@ -134,9 +125,6 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     schema = pq.read_schema(path)
     texts = ", ".join(f"coalesce(length({text})::VARCHAR || ':' || {text}, '-')" for text in (f"{quote(n)}::VARCHAR" for n in schema.names))
@@ -151,12 +139,7 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
-    """Keeps the rows that a PostgreSQL server gives.
-
-    Raises:
-        SourceError: As for ``extract_postgresql``.
-        StorageError: a folder cannot be made.
-    """
+    """Keeps the rows that a PostgreSQL server gives."""
     asked = extract_postgresql(job, store)
     return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, converted_file=asked.artifact)
 
@@ -165,10 +148,6 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     """Asks a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
-
-    Raises:
-        SourceError: no driver, no server, a query that fails, or types that cannot be kept.
-        StorageError: a folder cannot be made.
     """
     where = job.source.connection.identity_without_secret(job.folder) if job.source.connection else ""
     key = POSTGRESQL.key(statement(job), job.source.types, where)
@@ -235,10 +214,6 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
     Args:
         job: The job.
         goes_on: Whether another step of the same command goes on with what this one read of a database.
-
-    Raises:
-        StorageError: another run is at work, or the folder cannot be written.
-        PolicyError: the job stands below the policy, or that cannot be read.
     """
     with locked_run(job) as run, fixed_extract(job, run.store, goes_on=goes_on):
         yield run

@@ -35,9 +35,6 @@ def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
 
     Args:
         matched: By path or address, the patterns that it matches, as the job has them.
-
-    Raises:
-        SourceError: two different paths lead to one file, by a link or as two of its names; nobody knows whether that was meant.
     """
     files: dict[tuple[str | int, ...], dict[str, list[str]]] = {}
     for name in sorted(matched, key=lambda name: (len(name), name)):
@@ -109,12 +106,7 @@ def is_object(one: Located) -> bool:
 
 
 def find_names(job: Job) -> list[str]:
-    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query.
-
-    Raises:
-        SourceError: a pattern matches nothing, or files of the target or the work folder, or one file under two names.
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query."""
     return list(_found(job))
 
 
@@ -172,11 +164,7 @@ def _is_released(path: Path, target: Path) -> bool:
 
 
 def _matching_here(pattern: str, written: str) -> set[Path]:
-    """Returns the files of this machine that a pattern matches.
-
-    Raises:
-        SourceError: there is none, or they are parts of a table of Delta Lake or its kin.
-    """
+    """Returns the files of this machine that a pattern matches."""
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
     files = {path for path in matched if path.is_file()}
     if not files:
@@ -194,23 +182,12 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Returns the files of this machine that the job's patterns match, each once, in the order of their names.
-
-    Raises:
-        SourceError: a pattern matches no file.
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the files of this machine that the job's patterns match, each once, in the order of their names."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
 def located(job: Job, store: Store) -> list[Located]:
-    """Returns the files of this machine with their digests, and the objects of stores as they are listed.
-
-    Raises:
-        SourceError: a pattern matches nothing, or a file cannot be read.
-        ObjectStoreError: a store cannot be listed.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Returns the files of this machine with their digests, and the objects of stores as they are listed."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()

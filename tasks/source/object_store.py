@@ -96,12 +96,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Returns the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it.
-
-    Raises:
-        FileError: there is no such bucket, nothing in it matches, or what matches is a folder or a part of a table with a log.
-        ObjectStoreError: the store cannot be listed.
-    """
+    """Returns the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):
@@ -134,22 +129,14 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Returns size, time in ns and a number made of the ETag: what changes when the object does.
-
-    Raises:
-        ObjectStoreError: it is not there or cannot be read.
-    """
+    """Returns size, time in ns and a number made of the ETag: what changes when the object does."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
 
 
 def remote_stats(folder: str) -> dict[str, Stat]:
-    """Returns the same of all objects right below a folder, by address.
-
-    Raises:
-        ObjectStoreError: it is not there or cannot be listed.
-    """
+    """Returns the same of all objects right below a folder, by address."""
     system, path = file_system(folder)
     scheme = folder.split("://", 1)[0]
     with sanitised_errors(folder):

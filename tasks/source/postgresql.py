@@ -29,11 +29,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Returns the server's address; what it leaves out, libpq takes from its own variables and files.
-
-    Raises:
-        DatabaseError: the variable or file that the job names holds none.
-    """
+    """Returns the server's address; what it leaves out, libpq takes from its own variables and files."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -61,9 +57,6 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         uri: The server's address.
         query: A SELECT.
         types: Types of columns, as in ``source.types``; every ``numeric`` needs one.
-
-    Raises:
-        DatabaseError: no driver, no server, a query that fails, or values that do not fit.
     """
     try:
         from adbc_driver_manager import dbapi

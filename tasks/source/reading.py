@@ -42,11 +42,6 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
         plain: Those whose text comes plain: of what names persons nearly every value is another, and a dictionary costs more than it saves.
         as_written: Whether all text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
             what is not published may hold any bytes.
-
-    Raises:
-        SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
-            UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     plain = columns if as_written else plain
     waiting: list[pa.RecordBatch] = []
@@ -79,12 +74,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[Any]:
-    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested.
-
-    Raises:
-        SourceError: the file changed; in the place of whatever its reader made of it.
-        ObjectStoreError: it is in a store that cannot be read.
-    """
+    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested."""
     if file.path is None:
         assert file.stat is not None
         with pinned(file.name, file.stat) as read:
@@ -227,9 +217,6 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
         path: The file.
         name: What the user calls it.
         found: How long its values are.
-
-    Raises:
-        SourceError: it cannot be read.
     """
     try:
         with pa.OSFile(str(path)) as file:
@@ -245,9 +232,6 @@ def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
         opened: The file.
         name: What the user calls it.
         found: How long its values are. None where that is not looked at, as across a network.
-
-    Raises:
-        SourceError: it cannot be read.
     """
     try:
         with pq.ParquetFile(opened, coerce_int96_timestamp_unit=UNIT) as file:
@@ -268,11 +252,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file."""
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:

@@ -56,9 +56,6 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
         chunk_rows: Records of a chunk at most.
         chunk_bytes: What these take at most, where the row groups of a file are small enough.
         store: Remembers which files share a chunk.
-
-    Raises:
-        StorageError: the folder cannot be written.
     """
     most = min(chunk_rows, SHARED_ROWS)
     small: dict[str, tuple[SourceFile, pa.Schema]] = {}
@@ -144,14 +141,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
-
-    Raises:
-        SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
-        ObjectStoreError: an object cannot be read.
-        StorageError: the disk is full or the folder cannot be written.
-        SkaldError: whatever else a step raises.
-    """
+    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks."""
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -199,12 +189,7 @@ def read_source(run: Run) -> ChunkedSource:
 
 
 def check_unchanged(source: ChunkedSource) -> None:
-    """Refuses files that are no longer what was digested.
-
-    Raises:
-        SourceError: a file is gone or has another size, time or inode, or an object another ETag.
-        ObjectStoreError: a store does not say.
-    """
+    """Refuses files that are no longer what was digested."""
     known = [(file.name, file.stat) for file in source.files if file.stat is not None]
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
@@ -213,12 +198,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else.
-
-    Raises:
-        SourceError: it cannot be read, or does not fit the job.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -247,22 +227,14 @@ def _here(read: Readable) -> Path:
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
-    """Refuses values too long for the columns that classes are made of or judged by.
-
-    Raises:
-        ValuesError: there are such.
-    """
+    """Refuses values too long for the columns that classes are made of or judged by."""
     for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
         if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there.
-
-    Raises:
-        SourceError: there are such.
-    """
+    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
@@ -343,11 +315,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job.
-
-    Raises:
-        SourceError: a column whose type its treatment cannot take, or a shift by a subject that is no column or has no one text.
-    """
+    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job."""
     types = {}
     for one in job.columns.pseudonyms:
         dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)

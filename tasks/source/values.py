@@ -29,11 +29,7 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuses what was counted in a file.
-
-        Raises:
-            ValuesError: there is any.
-        """
+        """Refuses what was counted in a file."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():

@@ -18,11 +18,7 @@ from tasks.store.files import file_digest
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """Returns fsspec's file system of an address, and the address as a path of it.
-
-    Raises:
-        ObjectStoreError: its package is not installed.
-    """
+    """Returns fsspec's file system of an address, and the address as a path of it."""
     import fsspec  # noqa: PLC0415 - where nothing is in an object store, nothing of it is loaded
 
     with sanitised_errors(address):
@@ -36,11 +32,7 @@ def file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def sanitised_errors(address: str) -> Iterator[None]:
-    """Turns whatever a store's library raises into one sentence; its own words may hold parts of a credential.
-
-    Raises:
-        ObjectStoreError: something was raised inside the block.
-    """
+    """Turns whatever a store's library raises into one sentence; its own words may hold parts of a credential."""
     try:
         yield
     except (SkaldError, FileExistsError):
@@ -60,9 +52,6 @@ def object_within(system: Any, remote: str, most: int) -> bytes | None:
         system: Of fsspec.
         remote: Where it is.
         most: How many bytes it may have.
-
-    Raises:
-        FileNotFoundError: there is none.
     """
     size = int(system.info(remote)["size"])
     if size > most:
@@ -112,11 +101,7 @@ class Bucket:
         return f"{self._root}/{name}"
 
     def object_entry(self, name: str) -> BucketEntry | None:
-        """Returns what can be told of an object without reading it; None if there is none.
-
-        Raises:
-            ObjectStoreError: the store cannot be asked.
-        """
+        """Returns what can be told of an object without reading it; None if there is none."""
         with sanitised_errors(self.object_address(name)):
             try:
                 info = self._system.info(self._key(name))
@@ -125,11 +110,7 @@ class Bucket:
         return BucketEntry(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
 
     def read(self, name: str) -> bytes | None:
-        """Returns the content of a small object; None if there is none.
-
-        Raises:
-            ObjectStoreError: it cannot be read.
-        """
+        """Returns the content of a small object; None if there is none."""
         with sanitised_errors(self.object_address(name)):
             try:
                 content: bytes = self._system.cat_file(self._key(name), end=MOST_BYTES)
@@ -138,27 +119,15 @@ class Bucket:
         return content
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Puts an object where there is none, and returns its tag; None where another lies there.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Puts an object where there is none, and returns its tag; None where another lies there."""
         return self._put(name, content, {"mode": "create"})
 
     def replace(self, name: str, content: bytes, tag: str) -> str | None:
-        """Puts an object over the one that has a tag, and returns the new tag; None where that one is gone or another lies there.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Puts an object over the one that has a tag, and returns the new tag; None where that one is gone or another lies there."""
         return self._put(name, content, {"IfMatch": tag})
 
     def write(self, name: str, content: bytes) -> None:
-        """Puts a small object, whatever lies there.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Puts a small object, whatever lies there."""
         if self._put(name, content, {}) is None:
             raise ObjectStoreError.failed(self.object_address(name), "what was put is not there")
 
@@ -185,9 +154,6 @@ class Bucket:
             path: The file.
             name: Told by its digest, so that no other content belongs there.
             sha256: The digest.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
         """
         with sanitised_errors(self.object_address(name)):
             try:
@@ -200,11 +166,7 @@ class Bucket:
                     raise
 
     def download(self, name: str, path: Path, sha256: str) -> bool:
-        """Copies an object to a path; tells whether it is there and has the digest that it ought to have.
-
-        Raises:
-            ObjectStoreError: it cannot be read.
-        """
+        """Copies an object to a path; tells whether it is there and has the digest that it ought to have."""
         with sanitised_errors(self.object_address(name)):
             try:
                 self._system.get_file(self._key(name), str(path))
@@ -220,21 +182,13 @@ class Bucket:
         return digest.hexdigest()
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Returns the sizes of all objects whose names begin with a folder's, as a listing tells them, which may lag behind.
-
-        Raises:
-            ObjectStoreError: the store cannot be listed.
-        """
+        """Returns the sizes of all objects whose names begin with a folder's, as a listing tells them, which may lag behind."""
         with sanitised_errors(self.object_address(below)):
             found = self._system.find(self._key(below).rstrip("/"), detail=True)
         return {name.removeprefix(f"{self._root}/"): int(info["size"]) for name, info in found.items()}
 
     def remove(self, names: Sequence[str]) -> None:
-        """Removes objects; those that are not there are gone already.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Removes objects; those that are not there are gone already."""
         for name in names:
             with sanitised_errors(self.object_address(name)), suppress(FileNotFoundError):
                 self._system.rm_file(self._key(name))

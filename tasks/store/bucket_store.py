@@ -54,12 +54,7 @@ class BucketStore(Store):
         return BucketStore(self.folder, self.bucket, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Returns where an artefact is at hand; it is fetched if it is not.
-
-        Raises:
-            WorkError: it is gone, or not what was written; then it is forgotten, so that the next run makes it again.
-            StorageError: the disk is full or the folder cannot be written.
-        """
+        """Returns where an artefact is at hand; it is fetched if it is not."""
         path = self._place(artifact)
         if not self._is_here(artifact):
             private_folder(path.parent)
@@ -73,12 +68,7 @@ class BucketStore(Store):
         return artifact.rows
 
     def at_hand(self, file: str) -> Path:
-        """Returns where the artefact of a name is at hand, as another process told of it by its path.
-
-        Raises:
-            WorkError: it is gone, or not what was written.
-            StorageError: the disk is full or the folder cannot be written.
-        """
+        """Returns where the artefact of a name is at hand, as another process told of it by its path."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:

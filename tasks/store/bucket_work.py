@@ -77,12 +77,7 @@ class BucketWork:
         return self.lease.generation
 
     def keep(self) -> None:
-        """Puts small files that changed into the bucket, all at once for whoever looks.
-
-        Raises:
-            WorkError: another run has taken over, and nothing was put.
-            StorageError: the bucket or the folder cannot be written.
-        """
+        """Puts small files that changed into the bucket, all at once for whoever looks."""
         there = _kept(self.folder)
         if there == self._listed:
             return
@@ -99,22 +94,13 @@ class BucketWork:
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over.
-
-        Raises:
-            WorkError: another has, or may have.
-            ObjectStoreError: the store does not answer.
-        """
+        """Makes sure that no other run has taken over."""
         self.lease.check()
 
 
 @contextmanager
 def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
-    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends.
-
-    Raises:
-        StorageError: another run is at work there, it is somebody else's, or it cannot be read or written.
-    """
+    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends."""
     bucket = Bucket(address)
     _claim(bucket)
     with scratch_folder() as folder:
@@ -130,11 +116,7 @@ def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile.
-
-    Raises:
-        StorageError: it is somebody else's, or cannot be read.
-    """
+    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile."""
     if job.work_address is None:
         yield Store(job.work_path / BELOW)
         return
@@ -146,11 +128,7 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before."""
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
@@ -241,9 +219,6 @@ def clear_bucket(address: str) -> Removed:
     """Removes what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
-
-    Raises:
-        StorageError: a run is at work, it is somebody else's, or it cannot be read or written.
     """
     bucket = Bucket(address)
     if not bucket.object_entry(MARK):

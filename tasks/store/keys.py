@@ -85,11 +85,7 @@ def fingerprint_of(*parts: object) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result.
-
-    Raises:
-        ModuleNotFoundError: the source of one of them is not installed.
-    """
+    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
 
 

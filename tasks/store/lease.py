@@ -61,12 +61,7 @@ class Lease:
         self._turn, self._renewals, self._lost = threading.Lock(), 0, False
 
     def check(self) -> None:
-        """Renews the lease, and so makes sure that no other run has taken it over.
-
-        Raises:
-            WorkError: another has, or may have.
-            ObjectStoreError: the store does not answer.
-        """
+        """Renews the lease, and so makes sure that no other run has taken it over."""
         with self._turn:
             begun = self.clock.now()
             if self._lost or begun >= self._until:
@@ -96,11 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Lets the next run begin at once; the object stays, so that generations only rise.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Lets the next run begin at once; the object stays, so that generations only rise."""
         with self._turn:
             if not self._lost:
                 self._lost = True
@@ -114,10 +105,6 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
         bucket: What it is held of.
         clock: Of this machine.
         seconds: For which it holds, and for which that of another is watched.
-
-    Raises:
-        StorageError: another run renewed its lease meanwhile, or took it first.
-        ObjectStoreError: the store cannot be read or written.
     """
     clock = clock or Clock()
     begun, owner = clock.now(), secrets.token_hex(16)

@@ -46,22 +46,12 @@ class FolderSecret:
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the folder cannot be written.
-    """
+    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock."""
     return read_secret(job) or create_secret(job.work_path / FILE)
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Returns the secret of a file, which is made the first time; under a lock of its folder.
-
-    Raises:
-        SecretError: the file holds none.
-        StorageError: the folder cannot be written.
-    """
+    """Returns the secret of a file, which is made the first time; under a lock of its folder."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -76,11 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Returns the secret of the environment, else of the work folder; None where there is neither.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns the secret of the environment, else of the work folder; None where there is neither."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -91,11 +77,7 @@ def read_secret(job: Job) -> FolderSecret | None:
 
 
 def read_secrets(job: Job) -> list[FolderSecret]:
-    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder."""
     own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:

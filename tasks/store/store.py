@@ -141,9 +141,6 @@ class Store:
             key: Of all that the content depends on.
             suffix: Of the file, with its dot.
             write: Writes the file at the path it is given and returns its number of rows.
-
-        Raises:
-            StorageError: a folder cannot be made.
         """
         if found := self.find(step, key):
             return found
@@ -234,11 +231,7 @@ class Store:
 
     @classmethod
     def at(cls, work: Path) -> Self:
-        """Returns the store of a run folder.
-
-        Raises:
-            StorageError: a folder cannot be made.
-        """
+        """Returns the store of a run folder."""
         return cls(private_folder(work / "artifacts"))
 
 

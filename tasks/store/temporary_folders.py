@@ -105,11 +105,7 @@ def clear_staging(job: Job) -> None:
 
 
 def check_pointer(job: Job) -> None:
-    """Refuses a target in which a folder stands where the pointer to the newest release goes, before any work is done.
-
-    Raises:
-        FolderError: it does.
-    """
+    """Refuses a target in which a folder stands where the pointer to the newest release goes, before any work is done."""
     if job.target_address is None and (pointer := job.target_path / CURRENT).is_dir() and not pointer.is_symlink():
         raise FolderError.pointer_is_a_folder(str(job.target_path))
 

@@ -74,11 +74,7 @@ class FolderWork:
 
 
 def claim(job: Job) -> Path:
-    """Returns the work folder of a job, made, marked and private to its owner.
-
-    Raises:
-        StorageError: it is somebody else's, holds what the job reads or publishes, lies in the target, or cannot be written.
-    """
+    """Returns the work folder of a job, made, marked and private to its owner."""
     check_folders_disjoint(job)
     check_ours(job.work_path)
     work = private_folder(job.work_path)
@@ -95,11 +91,7 @@ def claim(job: Job) -> Path:
 
 
 def check_ours(work: Path) -> None:
-    """Checks that a work folder is ours, or not there yet.
-
-    Raises:
-        StorageError: it is somebody else's, or cannot be read.
-    """
+    """Checks that a work folder is ours, or not there yet."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):
@@ -129,11 +121,7 @@ def _is_known(name: str) -> bool:
 
 
 def check_folders_disjoint(job: Job) -> None:
-    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on.
-
-    Raises:
-        StorageError: it does, or it is.
-    """
+    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on."""
     if job.work_address is not None:
         _check_addresses_apart(job, job.work_address)
         return
@@ -223,11 +211,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before.
-
-    Raises:
-        StorageError: the work folder is somebody else's.
-    """
+    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before."""
     work = job.work_path
     check_ours(work)
     clear_temporary_folders(work, SPILL_FOLDER)

@@ -117,12 +117,7 @@ class SampleClasses(NamedTuple):
 
 
 def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
-    """Codes a sample by the job's hierarchies.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit the values of the sample.
-        PrivacyError: there are fewer people in it than k.
-    """
+    """Codes a sample by the job's hierarchies."""
     if sample.people < job.privacy.k:
         raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
     qids, steps = job.columns.quasi_identifiers, job.columns.normalised
@@ -134,11 +129,7 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
 
 
 def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
-    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits.
-
-    Raises:
-        HierarchyError: the job names levels that there are not.
-    """
+    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits."""
     job, coding = coded.job, coded.coding
     axes = searched(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
@@ -187,10 +178,6 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     Args:
         coded: The sample.
         node: Levels, for one level for each whole column; those that the job names if left out.
-
-    Raises:
-        PrivacyError: no class is left, or no node is known.
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
     """
     job, coding = coded.job, coded.coding
     if job.method.name == "skald":

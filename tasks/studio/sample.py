@@ -130,10 +130,6 @@ def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
     Args:
         job: The job.
         source: What it says under ``source``.
-
-    Raises:
-        SourceError: there is no file or no record, a file cannot be read, or the person is no column.
-        SkaldError: a source that is not read in place cannot be made ready.
     """
     where = " ".join(job.source.path) or "the database"
     try:

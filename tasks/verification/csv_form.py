@@ -25,9 +25,6 @@ def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
         layout: Their delimiter, and the types of their columns.
         spill: Folder for a copy of one of them at a time.
         bom: Whether they begin with the mark of UTF-8; None where no job says so.
-
-    Raises:
-        VerificationError: never of CSV; whoever reads DuckDB files the same way may.
     """
     copy = spill / "again.csv"
     hidden = 0

@@ -122,9 +122,6 @@ def pointer_faults(place: str, job: Job | None) -> list[str]:
     Args:
         place: Folder or address of the release.
         job: The job, if it is known.
-
-    Raises:
-        ObjectStoreError: the store cannot be read.
     """
     if is_address(place):
         above = place.rstrip("/").rsplit("/", 1)[0]

@@ -32,11 +32,7 @@ NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manife
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
     known = read_secrets(job)
     try:
         mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
@@ -123,10 +119,6 @@ def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
 
 
 def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source."""
     faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
     return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

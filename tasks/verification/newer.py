@@ -29,9 +29,6 @@ def newer_releases(place: str, release: Path, manifest: Manifest) -> tuple[str, 
         release: The folder that it is read from.
         manifest: Its manifest, which was held against its seal and the name of its folder. One that does not say when it was made is
             older than any that does.
-
-    Raises:
-        ObjectStoreError: the store cannot be read.
     """
     made = _moment(manifest)
     others = list(_remote(place, manifest) if is_address(place) else _here(release.resolve().parent, manifest))

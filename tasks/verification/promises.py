@@ -46,10 +46,6 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
 
     Returns:
         That with the worst of every class, and the faults.
-
-    Raises:
-        VerificationError: the files cannot be counted.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
     measured, faults = dict[str, float](), list[str]()

@@ -60,11 +60,6 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
         manifest: Its manifest.
         terms: What was asked.
         recount: What was counted in its files.
-
-    Raises:
-        StorageError: the folder holds no data files, or the disk is full.
-        VerificationError: the files cannot be read.
-        EscapeError: links are among its entries.
     """
     if {one.code for one in manifest.documents} != {report_code()}:
         return [], [OTHER_CODE]
@@ -131,14 +126,6 @@ def verify_published(job: Job | None, release: Path, known: VerificationContext)
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
         release: The folder.
         known: What is known of it from elsewhere.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        ManifestFormatError: its manifest is of a format that is not verified.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
-        PopulationError: the population is not as the job has it.
     """
     what = f"'{known.location}'"
     if not os.path.lexists(release / MANIFEST):
@@ -169,12 +156,7 @@ def verify_published(job: Job | None, release: Path, known: VerificationContext)
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
-    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature.
-
-    Raises:
-        VerificationError: it is no regular file, too large, or no manifest.
-        EscapeError: it names files outside the release.
-    """
+    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
         manifest = manifest_of(content, what)

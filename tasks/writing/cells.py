@@ -73,11 +73,7 @@ class CellRewriting(Rewriting):
 
 
 def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
-    """Phase 3 by a recoding of cells, as ``rewrite`` has it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 3 by a recoding of cells, as ``rewrite`` has it."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.

@@ -46,9 +46,6 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
             written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
             hardly repeat, which are shorter without one.
         schema: What they are published as.
-
-    Raises:
-        ValuesError: equal records share values so long that no reader could unpack the file.
     """
     for name, column in columns.items():
         _check_unpacked(name, column)
@@ -66,11 +63,7 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
 
 
 def _check_unpacked(name: str, column: pa.Array) -> None:
-    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes.
-
-    Raises:
-        ValuesError: the column takes more than 256 MB, and more than four times its entries.
-    """
+    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes."""
     if not isinstance(column, pa.DictionaryArray) or not (is_text(column.type.value_type) or pt.is_binary(column.type.value_type)):
         return
     if column.dictionary.nbytes * len(column) <= MOST_UNPACKED:

@@ -60,24 +60,13 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
         chunk: Whose records they are.
         assigned: The classes of the chunk's records, and what they publish beside these.
         path: Gets them.
-
-    Raises:
-        SourceError: the file cannot be read to its end.
-        ValuesError: a column of text holds bytes that are no UTF-8.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     classes, beside = assigned
     return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them.
-
-    Raises:
-        SourceError: the file cannot be read to its end.
-        ValuesError: a column of text holds bytes that are no UTF-8.
-        ObjectStoreError: the source is in a store that cannot be read.
-    """
+    """Returns the digest of the person of each record of a chunk, as the source names them."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 

@@ -69,11 +69,7 @@ class Rewriting(DomainTable, ABC):
     @property
     @abstractmethod
     def published(self) -> PublishedTable:
-        """What the classes publish, once per process.
-
-        Raises:
-            StorageError: an artefact is not what its step promises.
-        """
+        """What the classes publish, once per process."""
 
     @property
     def labels(self) -> pa.Table:
@@ -167,11 +163,7 @@ class FileGathering:
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first."""
         shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
         return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
@@ -186,11 +178,7 @@ class FileGathering:
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows.
-
-        Raises:
-            ValuesError: equal records share values so long that no reader could unpack the file, or are more than the memory holds.
-        """
+        """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows."""
         runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
@@ -215,9 +203,6 @@ def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]
 
     Returns:
         The files, and who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     given = replace(given, source=with_shared_values(run, given))
     places = [ChunkPosition(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]

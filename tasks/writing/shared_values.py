@@ -45,11 +45,7 @@ class Classed(Protocol):
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Returns the source as it is published: no value of fewer than k people who are released.
-
-    Raises:
-        SkaldError: whatever reading the source raises.
-    """
+    """Returns the source as it is published: no value of fewer than k people who are released."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source

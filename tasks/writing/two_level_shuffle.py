@@ -53,9 +53,6 @@ def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -
         runs: What ``write_run`` wrote.
         files: How many files the release is laid out over.
         columns: Of the payload.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     if files < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
         return ShuffleParts((tuple(runs),), max(files, 1))

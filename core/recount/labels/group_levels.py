@@ -38,9 +38,6 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
         name: Of the column, for a message.
         spec: The hierarchy.
         folder: Where the job file lies; a CSV file is looked for from there.
-
-    Raises:
-        HierarchyError: the file is not what it was when the release was made: gone, unreadable, or of rows that differ in length.
     """
     if isinstance(spec, TreeHierarchy):
         return list(spec.routes())
@@ -93,19 +90,12 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
         spec: The hierarchy.
         values: Shape (m,), distinct and ascending. A null is a group of its own, up to the last level.
         folder: Where the job file lies.
-
-    Raises:
-        HierarchyError: a listed hierarchy cannot be read, or does not list a value; or the recount does not know the kind.
     """
     return [make() for make in level_makers(name, spec, values, folder)]
 
 
 def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
-    """Returns what makes each of these levels. Arguments as for ``group_levels``.
-
-    Raises:
-        HierarchyError: as there.
-    """
+    """Returns what makes each of these levels. Arguments as for ``group_levels``."""
     levels_of = entry_of(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
@@ -196,11 +186,7 @@ def _year(year: int) -> str:
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all.
-
-    Raises:
-        HierarchyError: A hierarchy cannot be read, does not nest, or does not fit the column that it is for.
-    """
+    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
     found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]

@@ -44,11 +44,7 @@ class CallKey:
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
     def opened(self, name: str, sealed: bytes) -> bytes:
-        """Returns the content of a call.
-
-        Raises:
-            RunnerError: it is not what was sealed under this name.
-        """
+        """Returns the content of a call."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -106,10 +102,6 @@ def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], a
         key: Seals it.
         function: A function of a module.
         arguments: What it gets.
-
-    Raises:
-        InternalError: an argument is of a kind that no step gets.
-        StorageError: it cannot be written.
     """
     order = Order(queue, uuid4().hex, key, code_versions(function, arguments))
     queue.add_call(order.name, key.encrypt(order.name, encoded(function, arguments, queue)))
@@ -130,11 +122,7 @@ class RemoteCalls(ABC):
         self._queue, self._key, self._waiting = queue, CallKey(), set[str]()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and waits for its result.
-
-        Raises:
-            SkaldError: whatever the call raised, or there is nobody to make it.
-        """
+        """Makes a call and waits for its result."""
         with call_address(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
@@ -144,11 +132,7 @@ class RemoteCalls(ABC):
 
     @abstractmethod
     def answer(self, order: Order) -> Any:
-        """Has a worker fulfil an order, and returns what it answers.
-
-        Raises:
-            RunnerError: nobody does.
-        """
+        """Has a worker fulfil an order, and returns what it answers."""
 
     def withdraw(self) -> None:
         """Lets calls that no worker has begun return at once; those that are being made come to their end."""
@@ -169,11 +153,7 @@ def fulfil(order: Order) -> Any:
 
 
 def result_of(answer: Any) -> Any:
-    """Returns what a call returned.
-
-    Raises:
-        SkaldError: as the call raised it.
-    """
+    """Returns what a call returned."""
     if isinstance(answer, Failure):
         raise answer.error()
     return answer

@@ -74,11 +74,7 @@ class WrittenTables:
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
-    """Returns the source of each table as far as it is at hand.
-
-    Raises:
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the source of each table as far as it is at hand."""
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
@@ -89,11 +85,6 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        VerificationError: the files do not keep the job's promise, or cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:

@@ -38,9 +38,6 @@ def value_faults(
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
         whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []

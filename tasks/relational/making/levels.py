@@ -108,11 +108,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Returns the lattice of the levels of all tables.
-
-    Raises:
-        HistoryError: it is too large to be searched.
-    """
+    """Returns the lattice of the levels of all tables."""
     lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
@@ -212,10 +208,6 @@ def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
     Args:
         given: The tables.
         most: Persons who may fail.
-
-    Raises:
-        HistoryError: no node keeps the promise.
-        SkaldError: whatever a step raises.
     """
     made = one(given.run, LEVELS, given, most, "search levels of all tables")
     return TablesOutcome.model_validate_json(given.store.path(made).read_text())

@@ -174,12 +174,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Writes the rows of all tables as numbers, and loads hierarchies.
-
-    Raises:
-        HistoryError: a few numbers for each person do not fit the memory.
-        SkaldError: whatever a step raises.
-    """
+    """Writes the rows of all tables as numbers, and loads hierarchies."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

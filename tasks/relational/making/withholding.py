@@ -154,10 +154,6 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
 
     Returns:
         What the search found, and who is published without which rows.
-
-    Raises:
-        HistoryError: no node keeps the promise within the limits.
-        SkaldError: whatever a step raises.
     """
     share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
     has_rows = bool(given.job.tree.branches)

@@ -267,11 +267,7 @@ TABLES = FileStep(
 
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
-    """Writes all tables of a release.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Writes all tables of a release."""
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {

@@ -23,10 +23,6 @@ def survived(name: str, function: Callable[..., Result], *arguments: Any) -> Res
         name: The file that it reads, as the user knows it.
         function: Reads a file of this machine, and returns what can be pickled.
         *arguments: Of the function.
-
-    Raises:
-        FileError: the copy was ended by a signal.
-        Exception: whatever the function raised.
     """
     content = _answer_of(function, arguments)
     if content is None:
@@ -44,10 +40,6 @@ def survived_each(function: Callable[..., Result], calls: Sequence[tuple[str, tu
     Args:
         function: As for ``survived``.
         calls: The name of each file, and the arguments of the function.
-
-    Raises:
-        FileError: a copy was ended by a signal.
-        Exception: whatever the function raised first.
     """
     if not calls:
         return []
@@ -121,10 +113,6 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
 
     Args:
         file: In Arrow's file or stream format, open for reading.
-
-    Raises:
-        ValueError: what stands there are no such messages.
-        OSError: the file cannot be read.
     """
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -146,10 +134,6 @@ def bytes_behind(file: BinaryIO) -> int:
 
     Args:
         file: In Arrow's file or stream format, open for reading.
-
-    Raises:
-        ValueError: the footer cannot be read.
-        OSError: the file cannot be read.
     """
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -255,11 +239,7 @@ class _Table:
         return _number(self.content, form, self.place + place) if place else 0
 
     def table(self, field: int) -> _Table:
-        """Returns a table.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Returns a table."""
         place = self._place(field)
         if not place:
             raise ValueError

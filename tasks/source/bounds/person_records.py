@@ -56,11 +56,6 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
         columns: Names and types as which all files are read.
         store: Gets the files that lose records.
         here: Whether these are read in this process; else they are fetched by whoever reads them.
-
-    Raises:
-        SourceError: a file changed or cannot be read, or has a column by a name that the recount needs.
-        ObjectStoreError: the source is in a store that cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     if ROW_NUMBER in columns.names:
         raise SourceError.wrong_type(ROW_NUMBER, "a name that columns.most_records needs", "kept", "rename it")

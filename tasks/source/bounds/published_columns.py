@@ -169,10 +169,6 @@ def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, s
 
     Returns:
         The files, which are read so from here on, and the types as which they are.
-
-    Raises:
-        SourceError: a column is of a type that cannot be published so.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     if not job.columns.ways:
         return list(files), columns

@@ -48,10 +48,6 @@ def pages_of(opened: Any, column: pq.ColumnChunkMetaData) -> Iterator[Page]:
     Args:
         opened: The file, open for reading.
         column: What its footer says of the column.
-
-    Raises:
-        ValueError: what stands there are no pages, or they do not end where the footer says.
-        OSError: the file cannot be read.
     """
     place = column.data_page_offset
     if column.has_dictionary_page and column.dictionary_page_offset:
@@ -73,11 +69,7 @@ class _Header:
         self.content, self.place = content, 0
 
     def page(self) -> tuple[Page, int]:
-        """Returns the page, and how many bytes it takes behind its header.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Returns the page, and how many bytes it takes behind its header."""
         try:
             said = self._struct(0)
             kind, size, packed = said[1], said[2], said[3]
@@ -162,9 +154,6 @@ def check_int96(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
         opened: The Parquet file, open for reading.
         metadata: Its footer.
         name: What the user calls it.
-
-    Raises:
-        ValuesError: there are such.
     """
     places = [metadata.schema.column(place) for place in range(metadata.num_columns)]
     columns = [column.path for column in places if column.physical_type == "INT96" and "." not in column.path]
@@ -217,9 +206,6 @@ def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> 
         metadata: Its footer.
         name: What the user calls it.
         memory: Bytes that the job may take.
-
-    Raises:
-        SourceError: a page or a value is larger than is read, or what the footer says of the pages is not so.
     """
     long, size = Counter[str](), 0
     look = _Look(opened, metadata)
@@ -247,12 +233,7 @@ def rows_of_long(long: Iterable[int]) -> int:
 
 
 def _check_pages(pages: Iterable[Page], column: pq.ColumnChunkMetaData, name: str, memory: int) -> None:
-    """Refuses pages that take more than memory has room for.
-
-    Raises:
-        ValuesError: there are such.
-        ValueError: they take more than the footer says.
-    """
+    """Refuses pages that take more than memory has room for."""
     sizes, most = [page.size for page in pages], max(memory // PAGE_SHARE, LEAST_PAGE)
     if max(sizes, default=0) > most:
         raise ValuesError.large_page(column.path_in_schema, name, max(sizes), most)

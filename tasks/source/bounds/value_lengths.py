@@ -50,10 +50,6 @@ def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Stor
         files: The files.
         memory: Bytes that the job may take.
         store: Keeps what is found.
-
-    Raises:
-        SourceError: a file changed or cannot be read, or a page or a value is larger than is read.
-        StorageError: the disk is full or the folder cannot be written.
     """
     keys = [STEP.key(file.digest, memory) for file in files]
     kept = {key: store.find(STEP.name, key) for key in keys}
@@ -81,9 +77,6 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
         path: The file.
         name: What the user calls it.
         memory: Bytes that the job may take.
-
-    Raises:
-        SourceError: the file cannot be read, or a page or a value is larger than is read.
     """
     try:
         with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
@@ -102,9 +95,6 @@ def check_header(opened: Any, name: str) -> None:
     Args:
         opened: The file.
         name: What the user calls it.
-
-    Raises:
-        SourceError: the file is such, or cannot be read.
     """
     try:
         with pq.ParquetFile(opened) as file:
@@ -121,9 +111,6 @@ def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
         opened: The file, open for reading.
         metadata: Its footer.
         name: What the user calls it.
-
-    Raises:
-        FileError: it is such a file.
     """
     opened.seek(-8, os.SEEK_END)
     size = int.from_bytes(opened.read(4), "little")

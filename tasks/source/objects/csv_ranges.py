@@ -54,11 +54,6 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
     Returns:
         What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.
-
-    Raises:
-        SourceError: an object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
-        SkaldError: whatever else a step raises.
     """
     cut = {one.name: (one, starts) for one, starts in zip(objects, _starts(objects), strict=True) if len(starts) > 1}
     looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})

@@ -63,13 +63,7 @@ class ObjectInspection(BaseModel):
 
 
 def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
-    """Returns of each object what it is read as, and what its footer says.
-
-    Raises:
-        SourceError: an object changed since it was listed, or cannot be read as what the job says it is.
-        ObjectStoreError: the store cannot be read.
-        SkaldError: whatever else a step raises.
-    """
+    """Returns of each object what it is read as, and what its footer says."""
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
