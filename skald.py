@@ -20,7 +20,7 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from flows.python.anonymising import anonymise_table
-from flows.python.calls import JobFile, asked, plan_job, run_job, verify_for
+from flows.python.calls import JobFile, job_and_settings, plan_job, run_job, verify_for
 from flows.python.several_tables import anonymise_tables, names_tables
 from flows.python.shown import Anonymised, Published
 from schemas.errors.base import SkaldError
@@ -39,7 +39,7 @@ def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool
     Raises:
         SkaldError: the job or the data are wrong, or the promise cannot be kept; nothing was published.
     """
-    return run_job(*asked(job, settings), direct=direct)
+    return run_job(*job_and_settings(job, settings), direct=direct)
 
 
 def plan(job: JobFile, settings: Mapping[str, Any] | None = None, *, quick: bool = False) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def plan(job: JobFile, settings: Mapping[str, Any] | None = None, *, quick: bool
     Raises:
         SkaldError: the job or the data are wrong.
     """
-    return plan_job(*asked(job, settings), quick=quick)
+    return plan_job(*job_and_settings(job, settings), quick=quick)
 
 
 def verify(
@@ -74,7 +74,7 @@ def verify(
     Raises:
         SkaldError: anything is not as it was published, with a sentence for each fault.
     """
-    read, texts = asked(job, settings) if job is not None else (None, ())
+    read, texts = job_and_settings(job, settings) if job is not None else (None, ())
     return verify_for(read, texts, fspath(release), None if key is None else Path(key))
 
 
@@ -98,7 +98,7 @@ def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = Non
     if isinstance(frame, Mapping) and names_tables(job):
         if isinstance(job, Mapping):
             job = {"version": 2, "name": "tables", "memory": "1GB"} | dict(job)
-        return anonymise_tables(frame, *asked(job, settings))
+        return anonymise_tables(frame, *job_and_settings(job, settings))
     if isinstance(job, Mapping):
         job = {"version": 1, "name": "table", "memory": "1GB"} | dict(job)
-    return anonymise_table(frame, *asked(job, settings))
+    return anonymise_table(frame, *job_and_settings(job, settings))

@@ -32,8 +32,7 @@ from core.histograms.cells import packing_of
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.bounded_evaluations import Evaluations, Steps
-from core.lattice.branch_and_bound import Branching
-from core.lattice.greedy_walks import changed
+from core.lattice.branch_and_bound import Branching, changed
 from core.lattice.objectives import prices_of
 from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError

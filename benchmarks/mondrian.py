@@ -43,7 +43,7 @@ from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from data.tables import JOBS, maker
 from schemas.job.columns import QuasiIdentifier
-from schemas.reading.memory import memory_bytes
+from schemas.reading.model import memory_bytes
 from tests.oracles.mondrian import Column, Mondrian
 
 DATA = Path(__file__).parent / ".data"
@@ -108,7 +108,7 @@ def made(name: str, given: argparse.Namespace, sensitive: str | None = None) -> 
 
 
 def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
-    columns, wholes = table.cutting.rules.columns, table.cutting.rules.wholes
+    columns, wholes = table.cutting.rules.columns, table.cutting.rules.source_counts
     # As the paper does: by default a class whose best cut l refuses stays whole, which with rare hands is nearly all of them.
     rules = Rules(Promise(k, (DistinctDiversity(columns[0], diversity),)), columns, wholes, "next") if diversity else Rules(Promise(k))
     axes = table.learnt if changes.get("score") == "ncp" else table.cutting.axes

@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from benchmarks.pictures.rayden import picture, seconds, share
 from core.charts.chart import short
-from core.clustering.canon import canon
 from core.clustering.gower import gower_points
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.columns.coding import Coder
 from core.columns.domains import Domain, read_domains
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
@@ -225,10 +223,10 @@ def outliers(table: Table, folder: Path | None) -> Iterator[str]:
         }
         for name, found in rows.items():
             detected = f"{found.detected:,} ({found.detected / len(sample.codes):.1%})"
-            recovered = f"{found.recovered / found.left:.1%}" if found.left else "–"
-            yield f"{k:>4} {NAMES[name]:<34}{detected:>16}{found.left:>7,}{recovered:>11}{found.suppressed:>12,}{found.merged:>8,}"
+            recovered = f"{found.recovered / found.records_left:.1%}" if found.records_left else "–"
+            yield f"{k:>4} {NAMES[name]:<34}{detected:>16}{found.records_left:>7,}{recovered:>11}{found.suppressed:>12,}{found.merged:>8,}"
             shares["detected"].setdefault(name, []).append(found.detected / len(sample.codes))
-            shares["recovered"].setdefault(name, []).append(found.recovered / found.left if found.left else None)
+            shares["recovered"].setdefault(name, []).append(found.recovered / found.records_left if found.records_left else None)
     notes = {"detected": "share of 10,000 records of Adult", "recovered": "share of the outliers that left their partition"}
     for what, series in shares.items():
         picture(folder, f"outliers-{what}", f"Outliers {what}", notes[what], series, [str(k) for k in ks], "k", share)

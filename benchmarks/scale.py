@@ -21,7 +21,7 @@ from benchmarks.measure import Cost, measure, skald
 from data.medical import make_medical
 from data.tables import JOBS
 from schemas.job.objectives import DEFAULT_OBJECTIVE
-from schemas.reading.memory import memory_bytes
+from schemas.reading.model import memory_bytes
 
 DATA = Path(__file__).parent / ".data"
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.charts.picture import SLOTS, Picture, beside, paint, text
+from core.charts.picture import SLOTS, Picture, paint, side_by_side, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members
@@ -130,7 +130,7 @@ def methods() -> Picture:
         panel("Clusters: kmember", "Tight ranges that may overlap", points, set_labels(points, by_clusters(points))),
     ]
     says = "Boxes are what is published of the records within; a small box says more."
-    return beside(f"{RECORDS} people at k = {K}, as three methods publish them", says, drawn)
+    return side_by_side(f"{RECORDS} people at k = {K}, as three methods publish them", says, drawn)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.policy.policy import Policy
 from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.pseudonyms.kinds import TREATMENTS

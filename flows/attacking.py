@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flows.verification import verified_release
-from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
 from schemas.relational.table_jobs import unit_job
@@ -22,7 +21,7 @@ from tasks.recount.original import original_of, unproved_reason
 from tasks.relational.verified import verify_tables
 from tasks.release.files import data_files, layout_of
 from tasks.release.manifest import manifest_content, read_manifest
-from tasks.store.bucket_work import looked_at
+from tasks.store.bucket_work import read_only_store
 from tasks.store.work_folder import temporary_folder_of
 
 
@@ -68,7 +67,7 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
     settings = job.attacks or AttackSettings()
     if everybody:
         settings = settings.model_copy(update={"sample": "all"})
-    with at_hand(release) as folder, looked_at(job), temporary_folder_of(job, "verify") as spill:
+    with at_hand(release) as folder, read_only_store(job), temporary_folder_of(job, "verify") as spill:
         manifest = read_manifest(folder)
         attacked, reason = _attacked(job, folder, manifest)
         played = attack_release(job, settings, attacked, spill)
@@ -121,4 +120,4 @@ def check_attacked(job: Job, attacked: AttackOutcome) -> None:
         PolicyError: the job stands below the policy, or that cannot be read.
     """
     if (by := refusing(job.attacks, policy_in_force(job))) and attacked.broken:
-        raise AttackError.published(attacked.release, [attacked_words(one) for one in attacked.broken], by)
+        raise AttackError.published(attacked.release, [attacks_sentence(one) for one in attacked.broken], by)

@@ -80,9 +80,9 @@ def main() -> None:
     except BaseException as error:  # a panic in Polars is no Exception
         if isinstance(error, SystemExit | KeyboardInterrupt) or os.environ.get("SKALD_DEBUG"):
             raise
-        from tasks.engine.guard import known
+        from tasks.engine.guard import sanitised_error
 
-        told = known(error)
+        told = sanitised_error(error)
         say(str(told))
         sys.exit(told.exit_code)
 
@@ -149,10 +149,10 @@ def run(
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from schemas.reading.given import scratch_job
+    from schemas.reading.given_jobs import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.runners import choose_runner
-    from tasks.lineage.events import are_asked_for
+    from tasks.lineage.events import events_are_enabled
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or scratch or without_prefect()
@@ -162,7 +162,7 @@ def run(
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
     manifest, untold = None, None
-    if not (direct or are_asked_for()):
+    if not (direct or events_are_enabled()):
         from tasks.planning.plan import published_already
 
         manifest = published_already(loaded)
@@ -174,9 +174,9 @@ def run(
         with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars(loaded.method.name):
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
-    from flows.terminal.printed_release import tell_of
+    from flows.terminal.printed_release import say_what_was_published
 
-    tell_of(manifest, loaded.place_of(manifest.release), new=new, as_json=as_json, untold=untold)
+    say_what_was_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
 
 
 @contextmanager
@@ -236,7 +236,7 @@ def clean(
     else:
         loaded = load_job(job, settings or ())
     if keep_last is not None or keep_days is not None:
-        from tasks.composition.retention import remove_unneeded
+        from tasks.composition.registry import remove_unneeded
 
         freed = remove_unneeded(loaded, keep_last, keep_days)
         said = f"Removed {freed / 1e6:,.1f} MB of artefacts" if freed else "No artefact is older than what is kept"
@@ -245,7 +245,7 @@ def clean(
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:
         stay = "entries stay" if left > 1 else "entry stays"
-        said += f" {left:,} {stay} in '{loaded.work_place}', as SKALD did not make {'them' if left > 1 else 'it'}."
+        said += f" {left:,} {stay} in '{loaded.work_location}', as SKALD did not make {'them' if left > 1 else 'it'}."
     if at_work:
         said += f" {counted(at_work, 'command')} still at work there, which {'removes' if at_work == 1 else 'remove'} its own at the end."
     Screen(highlight=False).print(said)

@@ -11,7 +11,7 @@ from tasks.comparison.method_runs import MethodRequest
 from tasks.comparison.methods import make_method_comparison, write_method_comparison
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.repeats import find_repeats
+from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
@@ -63,7 +63,7 @@ def compare_methods(
                 histogram = merge_histograms(run, domain, finest, count_histograms(run, source))
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
-        repeats = find_repeats(run, source)
+        repeats = find_repeating_identifiers(run, source)
         check_unchanged(source)
         comparison = make_method_comparison(job, source, runs, repeats)
     folder = comparison_folder(job, to)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
@@ -14,7 +14,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
-from tasks.mondrian.cells import check_whole, in_fragments
+from tasks.mondrian.cells import check_job_can_be_cut, in_fragments
 from tasks.mondrian.replay import anonymise_replayed
 from tasks.mondrian.ways import anonymise_cells, anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
@@ -23,9 +23,9 @@ from tasks.records.outcomes import LocalOutcome
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
-from tasks.writing.people import KeptPeople
+from tasks.writing.people import WrittenPersons
 
-Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifact], LocalOutcome, KeptPeople]]
+Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]]
 
 
 @as_job_flow
@@ -58,7 +58,7 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
 
 def _way(job: Job, coding: Coding) -> Way:
     """Returns how records are recoded: as an earlier release does, in fragments, or all at once."""
-    check_whole(job, coding)
+    check_job_can_be_cut(job, coding)
     if job.replay is not None:
         return anonymise_replayed
     return anonymise_fragments if in_fragments(job, coding) else anonymise_cells

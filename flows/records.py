@@ -10,7 +10,7 @@ from typing import Any
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding
@@ -29,7 +29,7 @@ from tasks.records.rewriting import rewrite_records
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
-from tasks.writing.people import KeptPeople
+from tasks.writing.people import WrittenPersons
 
 
 def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
@@ -59,7 +59,7 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
         return verify_and_publish(run, source, files, describe, people)
 
 
-def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
     """Recodes all records at once; returns the files of the release, what it cost, and who is in its classes."""
     with run.phase("records"):
         coded = code_records(run, source, domain)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.relational.tables_job import load_tables_job
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.making.checks import TableSet, check_relations, check_types

@@ -18,11 +18,11 @@ from tasks.composition.release_history import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key
-from tasks.store.bucket_work import looked_at
+from tasks.store.bucket_work import read_only_store
 from tasks.store.store import Store
-from tasks.verification.release import Known, Verified, verify_published
+from tasks.verification.release import VerificationContext, Verified, verify_published
 
-NOT_AGAIN = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
+NOT_RECOUNTED = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
 NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "lost", "passed"}
@@ -42,12 +42,12 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
         SkaldError: anything is not as it was published, or cannot be read.
     """
     trusted = read_public_key(key) if key else None
-    with at_hand(release) as folder, looked_at(job) if job else nullcontext() as store:
+    with at_hand(release) as folder, read_only_store(job) if job else nullcontext() as store:
         verified = verify_published(job, folder, _known(store, release, folder, trusted))
     told = _together(verified.manifest) if verified.manifest else ()
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)
-    return replace(verified, notes=(*verified.notes, *([NOT_AGAIN] if told else [])))
+    return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
 
 
 def _together(manifest: Manifest) -> tuple[str, ...]:
@@ -58,12 +58,12 @@ def _together(manifest: Manifest) -> tuple[str, ...]:
     return tuple(unsafe)
 
 
-def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> Known:
+def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> VerificationContext:
     """Returns what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
     if store is None:
-        return Known(place, key=key)
+        return VerificationContext(place, key=key)
     name = folder.resolve().name
-    return Known(place, people_of_release(name, store), seal_of_release(name, store), key)
+    return VerificationContext(place, people_of_release(name, store), seal_of_release(name, store), key)
 
 
 def figures_of(verified: Verified) -> dict[str, Any]:

@@ -35,8 +35,7 @@ from benchmarks.decisions.promise import promise
 from benchmarks.decisions.sorting import sorting
 from benchmarks.decisions.walk import walk
 from benchmarks.mondrian import DATA, Table, asked, made
-from core.charts.bars import bars
-from core.charts.chart import Chart
+from core.charts.chart import Chart, bars
 from core.columns.coding import Packing
 from core.columns.kernels import number_distinct
 from core.histograms.histogram import Histogram, HistogramCounter, count_cells
@@ -44,7 +43,7 @@ from core.histograms.projections import Bundles, LinearCounting
 from core.histograms.record_rollups import RecordRollUps
 from core.lattice.search import Search
 from core.persons.digests import digests_of
-from core.persons.repeats import NOTHING, Repeats
+from core.persons.repeats import NOTHING, ValueCounts
 from core.privacy.promise import Promise
 from tasks.source.reading import BATCH_ROWS
 from tasks.store.keys import code_of, reached
@@ -216,7 +215,8 @@ def optimum(given: argparse.Namespace) -> None:
             search = Search(root, table.cutting.hierarchies, Promise(k), int(limit * len(table.codes)), "dm_star")
             spent, found = cpu(search.run)
             print(
-                f"k = {k}, limit {limit}: {found.nodes:,} nodes, {found.passing:,} pass, {found.evaluated:,} rolled up, {spent:.2f} CPU s",
+                f"k = {k}, limit {limit}: {found.nodes:,} nodes, {found.nodes_passing:,} pass, "
+                f"{found.evaluated:,} rolled up, {spent:.2f} CPU s",
                 flush=True,
             )
 
@@ -258,7 +258,7 @@ def repeats(_: argparse.Namespace) -> None:
         )
 
 
-def repeats_of(digests: Any) -> Repeats:
+def repeats_of(digests: Any) -> ValueCounts:
     found = NOTHING
     for first in range(0, len(digests), BATCH_ROWS):
         found = found.and_also(digests[first : first + BATCH_ROWS])

@@ -149,7 +149,7 @@ def bound(table: Table, k: int) -> float:
 
 @kernel
 def _with_nearest(records: CodedRecords, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
-    set_label, costs = room_of(1, records.places.shape[1], 1), np.zeros(records.places.shape[0], np.int64)
+    set_label, costs = room_of(1, records.positions.shape[1], 1), np.zeros(records.positions.shape[0], np.int64)
     found = np.zeros(drawn.shape[0], np.int64)
     for at in range(drawn.shape[0]):
         begin(set_label, 0, records, drawn[at])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.charts.chart import Chart, scale_of, short
-from core.charts.lines import lines
+from core.charts.scatter import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
@@ -45,6 +45,6 @@ def picture(
     """Writes a picture of lines and returns what shows it in the page."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     chart = Chart(title, note, series, short)
-    drawn = lines(chart, places, axis, scale_of([0.0, *chart.known]) if zero else None)
+    drawn = lines(chart, places, axis, scale_of([0.0, *chart.known_figures]) if zero else None)
     (IMAGES / f"{name}.svg").write_text(drawn.alone(), "utf-8")
     return f"```{{image}} images/papers/{name}.svg\n:alt: {title}. {note}\n:width: 100%\n```"

@@ -80,4 +80,4 @@ def _outliers(sample: Table) -> str:
 
 
 def _recovered(found: Handled) -> str:
-    return f"{100 * found.recovered / found.left:.1f}" if found.left else "–"
+    return f"{100 * found.recovered / found.records_left:.1f}" if found.records_left else "–"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from core.charts.chart import Chart, short
-from core.charts.lines import lines
+from core.charts.scatter import lines
 
 Series = Mapping[str, Sequence[float | None]]
 

@@ -24,7 +24,7 @@ import yaml
 
 from benchmarks.files.__main__ import copied
 from benchmarks.measure import Cost, measure, skald
-from schemas.reading.memory import memory_bytes
+from schemas.reading.model import memory_bytes
 
 DATA = Path(__file__).parent.parent / ".data"
 ROOT = Path(__file__).parent.parent.parent

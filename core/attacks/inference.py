@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.attacks.advantages import Guesses
-from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, fitting_classes, joint_codes
+from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, Guesses, fitting_classes, joint_codes
 
-BY_LEFT_OUT = "the value of somebody who was left out with them"
+FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 
 
-def inference_by_left_out(
+def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
 ) -> Guesses:
     """Plays the value of another person of the same combination: of those that k share and that were left out; control: of classes.
@@ -39,7 +38,7 @@ def inference_by_left_out(
     known = (labels >= 0).all(axis=1)
     left = known & (counts >= max(k, 2))[groups] & ~published[groups]
     mine, others = (_neighbours_right(groups[chosen], values[chosen], sample, random) for chosen in (left, known & published[groups]))
-    return Guesses("inference", column, BY_LEFT_OUT, *mine, *others)
+    return Guesses("inference", column, FROM_LEFT_OUT_PERSONS, *mine, *others)
 
 
 def _neighbours_right(groups: Codes, values: Codes, sample: int, random: np.random.Generator) -> tuple[int, int]:
@@ -228,3 +227,48 @@ def _counts_of(fits: Fits, table: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns how often each value occurs with a label that fits, shape (p, values)."""
     found: NDArray[np.float32] = fits.astype(np.float32) @ table
     return found
+
+
+BY_OTHERS = "the finer labels of other classes"
+MOST_LABELS = 2_000
+
+
+def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
+    """Returns whether other labels put more records into the upper half of each label, shape (labels,).
+
+    Args:
+        low: Shape (labels,), the first position that a label covers.
+        high: Shape (labels,), the position after the last one.
+        records: Shape (labels,), records with each label.
+    """
+    middle = (low + high) // 2
+    within_low = (low[None, :] >= low[:, None]) & (high[None, :] <= middle[:, None])
+    within_high = (low[None, :] >= middle[:, None]) & (high[None, :] <= high[:, None])
+    return np.asarray(within_high @ records > within_low @ records, np.bool_)
+
+
+def downcoded_labels(
+    column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
+) -> Guesses:
+    """Plays the half of a label in which a person's value lies. Control: anybody of the source whose value the label covers.
+
+    Args:
+        column: The quasi-identifier.
+        low: Shape (labels,), the first position that a label covers, and ``high`` the one after the last.
+        high: See ``low``.
+        records: Shape (labels,), records with each label.
+        owners: Shape (p,), the label of each person.
+        positions: Shape (p,), where the value of each stands.
+        source: Where the values of all records of the source stand.
+        random: Draws.
+    """
+    wide = high[owners] - low[owners] > 1
+    owners, positions = owners[wide], positions[wide]
+    upper, middle = finer_halves(low, high, records), (low + high) // 2
+    ordered = np.sort(source)
+    first, last = (np.searchsorted(ordered, one[owners]) for one in (low, high))
+    held = last > first
+    others = ordered[np.minimum(first + (random.random(len(owners)) * (last - first)).astype(np.int64), len(ordered) - 1)][held]
+    right = int(np.count_nonzero((positions >= middle[owners]) == upper[owners]))
+    wrong = int(np.count_nonzero((others >= middle[owners[held]]) == upper[owners[held]]))
+    return Guesses("downcoding", column, BY_OTHERS, len(owners), right, len(others), wrong)

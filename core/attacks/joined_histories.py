@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.attacks.advantages import Guesses
+from core.attacks.attacked_tables import Guesses
 
 BY_JOIN = "all rows of the joined tables"
 BY_TABLE = "all rows of this table, joined"

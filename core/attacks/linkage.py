@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from core.attacks.advantages import Guesses
-from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, fitting_classes
+from core.attacks.attacked_tables import AttackedPeople, AttackedRelease, Codes, Fits, Guesses, fitting_classes
 
 ALL, HALF, NOISY, PSEUDONYMS, ORDER = (
     "all quasi-identifiers",
@@ -126,7 +125,7 @@ def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Cod
     records = records[order]
     same = release.owners[records[1:]] == release.owners[records[:-1]]
     first, second = records[:-1][same], records[1:][same]
-    by_place, by_content = (int(np.count_nonzero(one[first] < one[second])) for one in (release.places, np.arange(release.records)))
+    by_place, by_content = (int(np.count_nonzero(one[first] < one[second])) for one in (release.class_codes, np.arange(release.records)))
     count = len(first)
     # An order that is the other way round says as much.
     right, known = max(by_place, count - by_place), max(by_content, count - by_content)

@@ -11,8 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from core.attacks.advantages import Guesses
-from core.attacks.attacked_tables import AttackedRelease, Codes, Fits, joint_codes
+from core.attacks.attacked_tables import AttackedRelease, Codes, Fits, Guesses, joint_codes
 
 BY_LABELS, BY_VALUE, BY_BOTH, BY_END = "labels", "a rare value", "labels and a rare value", "an end of a range"
 PAIRS = 12

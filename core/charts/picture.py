@@ -75,7 +75,7 @@ class Picture:
     """
 
     title: str
-    says: str
+    alt_text: str
     width: float
     height: float
     body: str
@@ -92,12 +92,12 @@ class Picture:
 
     def _svg(self, attributes: str, body: str) -> str:
         size = f"viewBox='0 0 {self.width:g} {self.height:g}' width='{self.width:g}' height='{self.height:g}'"
-        said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.says)}</desc>" if self.says else "")
+        said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.alt_text)}</desc>" if self.alt_text else "")
         frame = f"<svg{attributes} {size} role='img' font-family=\"{FONT}\" font-size='{SIZE}'>"
         return f"{frame}{said}{body}</svg>"
 
 
-def beside(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
+def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
     """Returns pictures side by side, under one heading."""
     top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
     for one in pictures:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, ChartStyle, Scale, mark, scale_of, short
-from core.charts.picture import Picture, paint, text
+from core.charts.picture import Picture, paint, text, width_of
 
 RIGHT = 24
 
@@ -19,7 +19,7 @@ class ChartPoint:
     across: float
     up: float
     name: str
-    look: ChartStyle
+    style: ChartStyle
     chosen: bool = False
     leads_to: str = ""
 
@@ -36,13 +36,13 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
     """
     chart = Chart(title, note, {title: [one.up for one in points]}, short)
     across = scale_of([0.0, *(one.across for one in points)])
-    axes = Axes(scale_of([0.0, *chart.known]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
+    axes = Axes(scale_of([0.0, *chart.known_figures]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
     width = max(WIDTH, chart.heading_width)
     parts = [*chart.heading(), *axes.draw(chart, {spelt(tick): _x(across, tick) for tick in across.ticks}, axis)]
     for one in points:
         x, y = _x(across, one.across), axes.height(one.up)
         drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
-        drawn.append(mark(one.look, x, y))
+        drawn.append(mark(one.style, x, y))
         drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
         # A finger needs more room than a mark has.
         room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
@@ -51,4 +51,66 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
 
 
 def _x(scale: Scale, value: float) -> float:
-    return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.place(value)
+    return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.relative_position(value)
+
+
+LINES_RIGHT, LABEL_GAP = 112, 14
+DASHED = " stroke-dasharray='5 4'"
+
+
+def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
+    """Returns a line per series over places such as values of k.
+
+    Args:
+        chart: What is shown; as many figures per series as there are places.
+        places: Their names.
+        axis: What they are.
+        scale: Of the figures; chosen by them if left out.
+    """
+    scale = scale or scale_of(chart.known_figures)
+    right = WIDTH - LINES_RIGHT
+    width = max(right + 30 + max(map(width_of, chart.series)), chart.heading_width)
+    # Names need room of their own, one below the other.
+    height = max(HEIGHT, TOP + BOTTOM + LABEL_GAP * len(chart.series))
+    axes = Axes(scale, right, TOP, height - BOTTOM)
+    across = [_across(place, len(places)) for place in range(len(places))]
+    parts = [*chart.heading(), *axes.draw(chart, dict(zip(places, across, strict=True)), axis)]
+    for _, look, values in chart.named:
+        parts += _line(look, [None if value is None else (x, axes.height(value)) for x, value in zip(across, values, strict=True)])
+    return Picture(chart.title, chart.note, width, height, "".join([*parts, *_names(chart, axes)]))
+
+
+def _across(place: int, places: int) -> float:
+    share = 0.5 if places == 1 else 0.04 + 0.92 * place / (places - 1)
+    return LEFT + (WIDTH - LINES_RIGHT - LEFT) * share
+
+
+def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> list[str]:
+    """Draws the points that there are, joined where neighbours are."""
+    path, pen = "", "M"
+    for point in points:
+        path += "" if point is None else f"{pen}{point[0]:.1f} {point[1]:.1f}"
+        pen = "M" if point is None else "L"
+    marks = [mark(look, *point) for point in points if point is not None]
+    joined = f"<path d='{path}' {paint(stroke=look.colour)} stroke-width='2'{DASHED if look.quiet else ''}/>"
+    return [joined, *marks] if marks else []
+
+
+def _names(chart: Chart, axes: Axes) -> list[str]:
+    """Names the lines at their right ends, apart enough to be read."""
+    ends = []
+    for number, (name, look, values) in enumerate(chart.named):
+        known = [value for value in values if value is not None]
+        if known:
+            ends.append((axes.height(known[-1]), number, name, look))
+    placed: list[tuple[float, str, ChartStyle]] = []
+    for y, _, name, look in sorted(ends, key=lambda end: end[:2]):
+        placed.append((max(y, placed[-1][0] + LABEL_GAP) if placed else y, name, look))
+    parts: list[str] = []
+    # What was pushed off the bottom moves up again, and pushes what is above it.
+    ceiling = axes.bottom + 4
+    for y, name, look in reversed(placed):
+        ceiling = min(y, ceiling)
+        parts += [mark(look, axes.right + 12, ceiling), text(axes.right + 22, ceiling + 4, name)]
+        ceiling -= LABEL_GAP
+    return parts

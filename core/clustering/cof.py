@@ -16,7 +16,7 @@ from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.recoding.classes import members
 
 Distances = NDArray[np.signedinteger[Any]]
-HELD = 256
+MOST_CACHED_RECORDS = 256
 """Records of a partition up to which all of its distances are held: half a megabyte, as much as stays in a core's cache."""
 LANES = 64
 """Records of which a loop does as many as it can at a time; those left over, which it would do one by one, are filled up to so many."""
@@ -36,7 +36,7 @@ class NeighbourBuffers(NamedTuple):
     """
 
     columns: Distances
-    held: Distances
+    cached_distances: Distances
     alone: Distances
     keys: Distances
     near: NDArray[np.int64]
@@ -55,11 +55,12 @@ def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffer
         k: Neighbours.
     """
     # Numbers of half the width are worked on twice as many at a time.
-    short = not points.metric.squared and int(points.metric.weights.sum()) * HELD < 1 << 31
+    short = not points.metric.squared and int(points.metric.weights.sum()) * MOST_CACHED_RECORDS < 1 << 31
     distances, places = (np.int32 if short else np.int64), np.int64
-    held, padded = min(largest, HELD), -(-largest // LANES) * LANES
+    held, padded = min(largest, MOST_CACHED_RECORDS), -(-largest // LANES) * LANES
     return NeighbourBuffers(
-        columns=np.zeros((points.rows.shape[1], padded), distances), held=np.empty((held, min(padded, HELD)), distances),
+        columns=np.zeros((points.rows.shape[1], padded), distances),
+        cached_distances=np.empty((held, min(padded, MOST_CACHED_RECORDS)), distances),
         alone=np.empty(padded, distances), keys=np.empty(padded, distances), near=np.empty(largest, places),
         chains=np.empty(largest, places), farthest=np.empty(largest, distances), last=np.empty(largest, places),
         reached=np.empty(min(k, largest), places),
@@ -106,7 +107,7 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 
 @kernel
-def put_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
+def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
     """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer.
 
     Args:
@@ -117,7 +118,7 @@ def put_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distance
         keys: Scratch.
         near: Shape (size or more,), written to.
     """
-    if size > HELD:
+    if size > MOST_CACHED_RECORDS:
         order = np.argsort(gaps[:size], kind="mergesort")
         found = 0
         for place in order:
@@ -127,7 +128,7 @@ def put_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distance
         return
     # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
     for other in range(size):
-        keys[other] = gaps[other] * HELD + other
+        keys[other] = gaps[other] * MOST_CACHED_RECORDS + other
     padded = filled_up(size)
     for other in range(size, padded):
         keys[other] = np.iinfo(keys.dtype).max
@@ -224,25 +225,25 @@ def _factors(
 @kernel
 def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: NeighbourBuffers) -> None:
     """Finds the neighbours of each record of a partition, and the length of the chain that they make."""
-    columns, held, alone, near, chains = room.columns, room.held, room.alone, room.near, room.chains
+    columns, held, alone, near, chains = room.columns, room.cached_distances, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
     padded = filled_up(size)
     for row in range(size):
         for qid in range(rows.shape[1]):
             columns[qid, row] = rows[start + row, qid]
-    if size <= HELD:
+    if size <= MOST_CACHED_RECORDS:
         for row in range(size):
             measure_from(columns, padded, row, metric, held[row])
     for row in range(size):
-        gaps = held[row] if size <= HELD else alone
-        if size > HELD:
+        gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
+        if size > MOST_CACHED_RECORDS:
             measure_from(columns, size, row, metric, gaps)
-        put_nearest(gaps, row, size, count, room.keys, near)
+        insert_nearest(gaps, row, size, count, room.keys, near)
         farthest[row], last[row] = gaps[near[count - 1]], near[count - 1]
         if tang:
             chains[row] = _trail(rows, start, row, near[:count], room.reached, metric)
-        elif size <= HELD:
-            chains[row] = _held_chain(held, row, near, count)
+        elif size <= MOST_CACHED_RECORDS:
+            chains[row] = _cached_chain(held, row, near, count)
         else:
             chains[row] = _chain(rows, start, row, near[:count], metric)
 
@@ -250,10 +251,10 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
 @kernel
 def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]) -> None:
     """Writes COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
-    held, alone, chains = room.held, room.alone, room.chains
+    held, alone, chains = room.cached_distances, room.alone, room.chains
     for row in range(size):
-        gaps = held[row] if size <= HELD else alone
-        if size > HELD:
+        gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
+        if size > MOST_CACHED_RECORDS:
             # Measured once more: to keep all gaps would take the square of the partition.
             measure_from(room.columns, size, row, metric, gaps)
         total = _within(gaps, row, size, room.farthest[row], room.last[row], chains)
@@ -293,7 +294,7 @@ def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Me
 
 
 @kernel
-def _held_chain(held: Distances, row: int, near: NDArray[np.int64], count: int) -> int:
+def _cached_chain(held: Distances, row: int, near: NDArray[np.int64], count: int) -> int:
     """Returns the same of a partition whose distances are held, shape (size or more, size or more)."""
     total, before = 0, row
     for place in range(count):

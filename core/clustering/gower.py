@@ -81,7 +81,7 @@ class Points:
         return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
 
 
-def places_in_range(domain: Domain) -> Rows:
+def positions_in_range(domain: Domain) -> Rows:
     """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
     line = number_line(domain)
     assert line is not None
@@ -114,7 +114,7 @@ def gower_points(
         hierarchies: One per QID, if categories are to be compared by them.
     """
     qids = range(len(domains))
-    columns = [places_in_range(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
+    columns = [positions_in_range(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
     numerical, weights = len(columns), [UNIT] * len(columns)
     for qid in qids:
         if not is_numerical(domains[qid]):
@@ -143,7 +143,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
         records: Shape (n, QIDs), the code of each value.
         domains: One per QID; categorical ones play no part.
     """
-    columns = [places_in_range(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
+    columns = [positions_in_range(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
     rows = np.column_stack(columns) if columns else np.empty((len(records), 0), np.int32)
     return Points(np.ascontiguousarray(rows), Metric(len(columns), UNIT, True, np.empty(0, np.int64)))
 

@@ -19,7 +19,7 @@ from core.clustering.nearest import medoids, nearest
 from core.clustering.vptree import VantageTree
 from core.privacy.kernels import Demands, demands_of, is_compiled
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusals_tell
+from core.privacy.refusals import refusals_disclose
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
@@ -43,23 +43,23 @@ class Criteria:
 
     promise: Promise
     values: Mapping[str, NDArray[np.integer]]
-    wholes: Mapping[str, NDArray[np.int64]]
+    source_counts: Mapping[str, NDArray[np.int64]]
     unit: Unit = EVERY_RECORD
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Returns which classes fail, shape (classes,)."""
         return self._table(classes).failing(self.promise)
 
-    def column_held(self) -> str | None:
+    def column_broken_by_holders(self) -> str | None:
         """Returns the column of which too many persons hold one value, if all records as one class fail by nothing else."""
         records = len(next(iter(self.values.values()), ()))
         if not records:
             return None
         whole = self._table(np.zeros(records, np.int32))
-        return self.promise.column_held(whole.units, whole.spreads)
+        return self.promise.column_broken_by_holders(whole.units, whole.spreads)
 
     def _table(self, classes: NDArray[np.int32]) -> ClassTable:
-        spreads = {name: self.unit.spread(classes, codes.astype(np.int64), self.wholes[name]) for name, codes in self.values.items()}
+        spreads = {name: self.unit.spread(classes, codes.astype(np.int64), self.source_counts[name]) for name, codes in self.values.items()}
         return ClassTable(Records().per_class(classes), self.unit.per_class(classes), spreads)
 
 
@@ -189,9 +189,9 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
     rows = np.flatnonzero(parts >= 0)
     sizes = np.bincount(parts[rows], minlength=2 * nodes).reshape(-1, 2)
     persons = criteria.unit.per_class(parts).reshape(-1, 2)
-    demands: Demands = demands_of(criteria.promise, list(criteria.values), list(criteria.wholes.values()))
+    demands: Demands = demands_of(criteria.promise, list(criteria.values), list(criteria.source_counts.values()))
     for column, (name, codes) in enumerate(criteria.values.items()):
-        values = len(criteria.wholes[name])
+        values = len(criteria.source_counts[name])
         found, totals = np.unique(parts[rows].astype(np.int64) // 2 * values + codes[rows], return_counts=True)
-        telling |= refusals_tell(found // values, found % values, totals, sizes, persons, column, demands)
+        telling |= refusals_disclose(found // values, found % values, totals, sizes, persons, column, demands)
     return telling

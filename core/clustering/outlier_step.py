@@ -10,10 +10,10 @@ Where persons are named, k is of them wherever it is asked what is enough. They 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from core.clustering.cof import Chaining, outlier_factors, outliers
 from core.clustering.gower import Points, kernel
 from core.clustering.merged_classes import dense, merge_failing, smaller_than, without_failing
 from core.clustering.nearest import medoids, nearest
+from core.mondrian.partition import Rules, partition
+from core.mondrian.ranks import CutAxis, ranks_of
 from core.privacy.promise import Promise
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
@@ -68,7 +70,7 @@ class Handled:
 
     classes: NDArray[np.int32]
     detected: int
-    left: int
+    records_left: int
     recovered: int
     merged: int
 
@@ -197,3 +199,53 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
     found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
     joined[pool] = np.maximum(found, 0)
     return joined
+
+
+@dataclass(frozen=True, eq=False)
+class MondrianCut:
+    """Strict Mondrian on single records.
+
+    Attributes:
+        records: Shape (n, QIDs), the code of each value.
+        axes: One per QID.
+        k: Least number of persons, or records, on both sides of a cut.
+        unit: Whose the records are.
+    """
+
+    records: NDArray[np.integer]
+    axes: Sequence[CutAxis]
+    k: int
+    unit: Unit = EVERY_RECORD
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.unsignedinteger[Any]]:
+        return ranks_of(self.records, self.axes)
+
+    def partition(self) -> NDArray[np.int32]:
+        """Returns the class of each record, shape (n,), int32, dense from 0."""
+        return self._cut(np.arange(len(self.records)))
+
+    def __call__(self, rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Cuts some records, each group by itself.
+
+        Args:
+            rows: The records, ascending.
+            groups: Shape (rows,), the group of each, dense from 0.
+
+        Returns:
+            Shape (rows,), int32, dense from 0.
+        """
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+        classes, count = np.empty(len(rows), np.int32), 0
+        # Groups are the few partitions that others were merged into; all outliers together are one.
+        for part in parts:
+            found = self._cut(rows[part])
+            classes[part] = found + count
+            count += int(found.max(initial=-1)) + 1
+        return classes
+
+    def _cut(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
+        weights = np.ones(len(rows), np.int64)
+        mine = self.unit.take(rows).dense()
+        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(Promise(self.k)), unit=mine).of_rows()

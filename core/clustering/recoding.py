@@ -17,12 +17,12 @@ from core.losses.losses import c_avg, dm, sum_of_squares
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
-from core.recoding.labels import STAR, Style, label_qid, same_labels
+from core.recoding.labels import SUPPRESSED_VALUE, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.job.mondrian import Generalisation
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ def recode_records(
     loss = _losses(found, sets, sizes, suppressed, averages) | _clustering_losses(found, sets, domains)
     if masked:
         recoded[recoded == SUPPRESSED] = len(sizes)
-        labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
+        labels = pa.concat_tables([labels, pa.table({name: [SUPPRESSED_VALUE] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
     lost = [_mean(label.penalties, sets, suppressed) for label in found]
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(hierarchies, lost, strict=True)}

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import kernel, places_in_range
+from core.clustering.gower import kernel, positions_in_range
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
@@ -102,7 +102,7 @@ class Clustering:
                 # Slices and not entries: a column of nulls alone has no first number.
                 beyond = numbers[-1:] - numbers[:1] + 1
                 raw = np.append(numbers - numbers[:1], beyond if len(beyond) else 0.0)[: domain.size]
-                total += (places_in_range(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
+                total += (positions_in_range(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
         return total
 
 

@@ -9,15 +9,17 @@ and the seed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import Points, kernel, to_vantages
+from core.clustering.gower import Points, euclidean_points, kernel, to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
+from core.columns.domains import Domain
 
 LEAST_ROWS = 1 << 15
 """Records for which a thread is worth its start."""
@@ -187,3 +189,20 @@ def chosen(
             best = place
         picked[segment] = order[best]
     return picked
+
+
+def canon(
+    records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
+    """Partitions records by the Euclidean distance of their numerical QIDs, each divided by its range.
+
+    Args:
+        records: Shape (n, QIDs), the code of each value, in the order that decides ties.
+        domains: One per QID; categorical ones are generalised with the rest but play no part here.
+        tree: How the tree is built.
+        people: As for the tree.
+
+    Returns:
+        Shape (n,), int32, dense from 0; each class of k to 2k - 1 records, or of k persons or more.
+    """
+    return tree.partition(euclidean_points(records, domains), people=people)

@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
-from core.columns.kernels import add_weighted, entries_at, find_cells, place_cells, unpack_cells
+from core.columns.kernels import add_weighted, entries_at, fill_position_table, find_cells, unpack_cells
+from core.columns.numbers import filled, is_null, offsets, positions, to_numpy
 from core.columns.positions import Finder, as_dictionary, position_finder
 
 Codes = NDArray[np.integer]
-Words = tuple[NDArray[np.int64], ...]
+PackedWords = tuple[NDArray[np.int64], ...]
 WORD = 1 << 62
 # So wide a span of whole numbers is an array to look up in; else every value of every record is hashed.
-LOOK_UP_SPAN = 1 << 22
-LOOK_UPS_PER_CELL = 4
+LOOKUP_SPAN = 1 << 22
+LOOKUPS_PER_CELL = 4
 
 
 def smallest_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
@@ -57,7 +57,7 @@ class Coder:
         if pa.types.is_integer(values.type) and len(values):
             whole = to_numpy(values)
             low, high = int(whole[0]), int(whole[-1])
-            if high - low < LOOK_UP_SPAN:
+            if high - low < LOOKUP_SPAN:
                 self._origin = low
                 self._table = np.full(high - low + 1, self.size, self._out.dtype)
                 self._table[offsets(whole, low)] = self._out[: len(values)]
@@ -75,9 +75,6 @@ class Coder:
 
         Returns:
             Shape (n,), unsigned.
-
-        Raises:
-            LookupError: A value is not in the domain: the source changed since it was counted.
         """
         if self._table is None:
             column = as_dictionary(column)
@@ -150,7 +147,7 @@ class Packing:
             product *= size
         return product
 
-    def pack(self, groups: Sequence[Codes]) -> Words:
+    def pack(self, groups: Sequence[Codes]) -> PackedWords:
         """Packs group numbers, one array of shape (n,) per QID, into words of shape (n,)."""
         packed = []
         for word in self.words:
@@ -160,7 +157,7 @@ class Packing:
             packed.append(total)
         return tuple(packed)
 
-    def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> Words:
+    def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> PackedWords:
         """Packs codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
 
         Args:
@@ -188,7 +185,7 @@ class Packing:
                 weights[position] = weights[position + 1] * self.sizes[position + 1]
         return tuple(weights)
 
-    def unpack(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+    def unpack(self, words: PackedWords) -> NDArray[np.unsignedinteger[Any]]:
         """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, a wider unsigned type."""
         dtype = max(np.dtype(np.uint16), smallest_type(max(self.sizes)))
         codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(words[0]), len(self.sizes)), dtype)
@@ -201,7 +198,7 @@ class Packing:
         return codes
 
 
-def single_word(words: Words) -> NDArray[np.int64]:
+def single_word(words: PackedWords) -> NDArray[np.int64]:
     """Returns one int64 key per row that orders and tells apart rows exactly as their words do."""
     key = words[0]
     for word in words[1:]:
@@ -212,7 +209,7 @@ def single_word(words: Words) -> NDArray[np.int64]:
     return key
 
 
-def places_among(cells: Words, wanted: Words, product: int) -> NDArray[np.integer[Any]]:
+def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> NDArray[np.integer[Any]]:
     """Returns the place of each wanted cell among others, shape (n,).
 
     Args:
@@ -233,10 +230,56 @@ def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64
         cells: Shape (cells,), without repeats; every wanted cell is one of them.
         product: How many cells there could be.
     """
-    if product <= LOOK_UPS_PER_CELL * len(cells):
+    if product <= LOOKUPS_PER_CELL * len(cells):
         table = np.empty(product, np.int32)
         table[cells] = np.arange(len(cells), dtype=np.int32)
         return lambda wanted: table[wanted]
     places = np.full(1 << (2 * len(cells)).bit_length(), -1, np.int32)
-    place_cells(cells, places)
+    fill_position_table(cells, places)
     return lambda wanted: find_cells(wanted, cells, places)
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """How the cells of a chunk read in the coding of the whole.
+
+    Attributes:
+        own: How the chunk's cells are packed.
+        maps: Per axis, shape (own size,), int64: the whole's code of each of the chunk's.
+        whole: How the whole's cells are packed.
+    """
+
+    own: Packing
+    maps: tuple[NDArray[np.int64], ...]
+    target_packing: Packing
+
+    @classmethod
+    def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
+        """Returns the translation from the domains of a chunk to those of a source that it belongs to, axis by axis."""
+        maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
+        for mine, codes in zip(own, maps, strict=True):
+            if (codes < 0).any():
+                raise LookupError(mine.qid)
+        return cls(Packing(tuple(map(len, maps))), maps, Packing(tuple(domain.size for domain in whole)))
+
+    @property
+    def changes(self) -> bool:
+        """Whether any code becomes another; a chunk that holds every value of the source is coded as the source is."""
+        # A chunk's values are among the whole's, so that as many are the same ones.
+        return self.own.sizes != self.target_packing.sizes
+
+    def same_as(self, other: Translation) -> bool:
+        """Tells whether another chunk is translated in just the same way."""
+        return self.own == other.own and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.maps, other.maps, strict=True))
+
+    def translated(self, words: PackedWords) -> PackedWords:
+        """Returns cells of the chunk as cells of the whole, in the same order, ascending if they were."""
+        if not self.changes:
+            return words
+        return self.target_packing.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
+
+
+def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
+    """Returns the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
+    codes = position_finder(whole.values, -1)(own.values).astype(np.int64)
+    return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

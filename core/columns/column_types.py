@@ -6,6 +6,9 @@ are worked on in one type per meaning and published in the type of the source.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -69,3 +72,180 @@ def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
 def in_utc(dtype: pa.DataType) -> pa.DataType:
     """Returns the type whose values are the same instants without a zone's name: Polars panics at offsets and at zones it does not know."""
     return pa.timestamp(dtype.unit, "UTC") if pt.is_timestamp(dtype) and dtype.tz else dtype
+
+
+MOST_DIGITS = 38
+DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+UNITS = ("s", "ms", "us", "ns")
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Returns the type that holds the values of both, or None; dictionaries count as their values."""
+    one, other = plain_type(one), plain_type(other)
+    if one == other or pt.is_null(other):
+        return one
+    if pt.is_null(one):
+        return other
+    if is_text(one) and is_text(other):
+        return pa.large_string() if pt.is_large_string(one) or pt.is_large_string(other) else pa.string()
+    if _is_number(one) and _is_number(other):
+        return _number(one, other)
+    if pt.is_date(one) and pt.is_date(other):
+        return pa.date32()
+    return _time(one, other)
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    return bool(pt.is_integer(dtype) or pt.is_decimal(dtype) or pt.is_floating(dtype))
+
+
+def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    if pt.is_floating(one) or pt.is_floating(other):
+        return pa.float64()
+    if pt.is_integer(one) and pt.is_integer(other):
+        return _integer(one, other)
+    (whole, scale), (other_whole, other_scale) = _digits(one), _digits(other)
+    decimals, digits = max(scale, other_scale), max(whole, other_whole) + max(scale, other_scale)
+    return pa.decimal128(digits, decimals) if digits <= MOST_DIGITS else None
+
+
+def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    if pt.is_signed_integer(one) == pt.is_signed_integer(other):
+        return one if one.bit_width >= other.bit_width else other
+    signed, unsigned = (one, other) if pt.is_signed_integer(one) else (other, one)
+    # Unsigned 64 bits ask for 128, which no type has: None, and not a type that would wrap.
+    return SIGNED.get(max(signed.bit_width, 2 * unsigned.bit_width))
+
+
+def _digits(dtype: pa.DataType) -> tuple[int, int]:
+    """Returns how many digits a number has before and after its point at most."""
+    return (DIGITS[dtype.bit_width], 0) if pt.is_integer(dtype) else (dtype.precision - dtype.scale, dtype.scale)
+
+
+def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    if pt.is_timestamp(one) and pt.is_timestamp(other) and one.tz == other.tz:
+        return pa.timestamp(max(one.unit, other.unit, key=UNITS.index), one.tz)
+    for date, stamp in ((one, other), (other, one)):
+        if pt.is_date(date) and pt.is_timestamp(stamp) and stamp.tz is None:
+            return stamp
+    return None
+
+
+def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
+    """Returns the columns of all files together, in the order in which they come first, each in the type that holds its values.
+
+    Returns:
+        The columns, and by column two files, by number, whose types have none in common.
+    """
+    types: dict[str, pa.DataType] = {}
+    first: dict[str, int] = {}
+    unlike: dict[str, tuple[int, int]] = {}
+    for number, schema in enumerate(schemas):
+        for field in schema:
+            known = types.get(field.name)
+            held = field.type if known is None else known if plain_type(known) == plain_type(field.type) else common_type(known, field.type)
+            if held is None:
+                unlike.setdefault(field.name, (first[field.name], number))
+                continue
+            types[field.name] = held
+            first.setdefault(field.name, number)
+    return pa.schema(list(types.items())), unlike
+
+
+def type_differences(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> dict[str, str]:
+    """Returns of each column that files write differently what was made of it, in words."""
+    found = {}
+    for field in columns:
+        written = [str(plain_type(schema.field(field.name).type)) for schema in schemas if field.name in schema.names]
+        missing = len(schemas) - len(written)
+        words = [f"null in {missing:,} of {len(schemas):,} files, which lack it"] if missing else []
+        if len(set(written)) > 1:
+            words.append(f"{' and '.join(sorted(set(written)))} read as {plain_type(field.type)}")
+        if words:
+            found[field.name] = "; ".join(words)
+    return found
+
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31, in days since 1970."""
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_NANOSECONDS = (1 << 63) - 2
+"""The integers beyond it mean infinity to DuckDB, and nothing at all to NumPy."""
+
+
+class Moment(NamedTuple):
+    """The integer that Arrow holds for a moment, and how a sentence calls it."""
+
+    number: int
+    text: str
+
+
+def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
+    """Returns the first and the last moment of a type of dates or times on which all agree, both inclusive.
+
+    With a zone it is a day less at both ends, so that the local calendar stays within them.
+    """
+    if pt.is_date32(dtype):
+        return Moment(_FIRST_DAY, "0001-01-01"), Moment(_LAST_DAY, "9999-12-31")
+    day = _DAY["ms" if pt.is_date64(dtype) else dtype.unit]
+    if day == _DAY["ns"]:
+        return Moment(-_NANOSECONDS, "1677-09-21"), Moment(_NANOSECONDS, "2262-04-11")
+    inner = int(pt.is_timestamp(dtype) and dtype.tz is not None)
+    first, last = (_FIRST_DAY + inner) * day, (_LAST_DAY + 1 - inner) * day - 1
+    return Moment(first, f"0001-01-0{1 + inner}"), Moment(last, f"9999-12-{31 - inner}")
+
+
+def inclusive_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
+    """Returns the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
+
+    Dates and times as above, with the last of the days too whatever the zone: 9999-12-31 is what many write for never, and nothing is
+    worked out from it. A time of the day is less than a day.
+    """
+    if pt.is_time(dtype):
+        return Moment(0, "00:00"), Moment(_DAY[dtype.unit] - 1, "23:59")
+    if not (pt.is_date(dtype) or pt.is_timestamp(dtype)):
+        return None
+    return agreed_moments(pa.timestamp(dtype.unit) if pt.is_timestamp(dtype) else dtype)
+
+
+ALL = ("case", "space", "empty")
+_BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
+MISSING = ("", "na", "n/a", "n.a.", "nan", "null", "#n/a", "<na>", "-", "--", ".", "?")
+"""What says, in any case and between blanks, that nothing is known."""
+
+
+def normalised(column: pa.Array, steps: Sequence[str]) -> pa.Array:
+    """Return texts without case (in lower case), without blanks at the ends and repeated ones, or null where nothing is known.
+
+    Args:
+        column: Shape (n,), text, or a dictionary of it; anything else stays as it is.
+        steps: Among ``case``, ``space`` and ``empty``.
+    """
+    if isinstance(column, pa.DictionaryArray):
+        if not is_text(column.type.value_type):
+            return column
+        # Entries that become one are one entry, and those that become null none.
+        entries = normalised(column.dictionary, steps).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(entries.indices.take(column.indices), entries.dictionary)
+    if not is_text(column.type) or not steps:
+        return column
+    spaced = pc.utf8_trim(pc.replace_substring_regex(column, _BLANKS, " "), " ")
+    made = spaced if "space" in steps else column
+    made = pc.utf8_lower(made) if "case" in steps else made
+    if "empty" in steps:
+        made = pc.if_else(pc.is_in(pc.utf8_lower(spaced), pa.array(MISSING, column.type)), None, made)
+    return made
+
+
+def spelling_counts(values: pa.Array) -> tuple[int, int]:
+    """Return how many different texts are another one but for case and blanks, and how many say that nothing is known.
+
+    Args:
+        values: Shape (m,), different from one another, without null.
+    """
+    if not is_text(values.type):
+        return 0, 0
+    folded = normalised(values, ALL)
+    missing = folded.null_count
+    return len(values) - missing - len(pc.unique(folded.drop_null())), missing

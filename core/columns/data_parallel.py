@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from itertools import islice
 from threading import Lock
 from typing import TypeVar
 
-from core.columns.thread_share import begin_with, threads_here
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_share: ContextVar[int] = ContextVar("share", default=CORES)
 
-Made = TypeVar("Made")
+
+def threads_here() -> int:
+    """Returns how many threads a loop may take here: as many as there are cores, unless somebody said less."""
+    return _share.get()
+
+
+def begin_with(threads: int) -> None:
+    """Lets loops in this thread, which has just begun and knows nothing of who began it, take so many threads."""
+    _share.set(threads)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Lets loops below take so many threads and no more: what a job allows, shared out among the tasks that work at a time."""
+    before = _share.set(threads)
+    try:
+        yield
+    finally:
+        _share.reset(before)
+
+
+Result = TypeVar("Result")
 Item = TypeVar("Item")
 Taker = TypeVar("Taker")
 LEAST_ROWS = 1 << 16
@@ -20,7 +44,7 @@ AT_A_TIME = 4
 """Columns that are worked on at a time where each takes memory for every record."""
 
 
-def parts_in_parallel(work: Callable[[slice], Made], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Made]:
+def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
     """Does some work on parts of so many rows at a time, and returns what it makes of each, in order.
 
     Args:
@@ -37,7 +61,7 @@ def parts_in_parallel(work: Callable[[slice], Made], rows: int, most: int | None
         return list(pool.map(work, slices))
 
 
-def each_in_parallel(work: Callable[[Item], Made], items: Sequence[Item], most: int | None = None) -> list[Made]:
+def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most: int | None = None) -> list[Result]:
     """Does some work on each of some items, which are worth a thread each, and returns what it makes of them, in order.
 
     Who is done takes the next one: items need not be of a size.
@@ -54,7 +78,7 @@ def each_in_parallel(work: Callable[[Item], Made], items: Sequence[Item], most: 
         return list(pool.map(work, items))
 
 
-def given_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
+def results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
     """Gives each of some items to each of some takers, several at a time; of items no more than two are at hand here.
 
     Nobody gets two items at once. Who is done goes on with the next item, whoever else still has to do with the one before: in what order
@@ -68,10 +92,10 @@ def given_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item
     """
     items = iter(coming)
     with closing(items) if isinstance(items, Generator) else nullcontext():
-        _given_in_parallel(give, items, takers)
+        _results_in_parallel(give, items, takers)
 
 
-def _given_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[Item], takers: Sequence[Taker]) -> None:
+def _results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[Item], takers: Sequence[Taker]) -> None:
     threads = min(threads_here(), len(takers))
     if threads <= 1:
         for item in coming:

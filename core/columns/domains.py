@@ -123,3 +123,6 @@ def rows_of_axis(table: pa.Table, position: int) -> Counted:
     rows = table if pc.all(mine, min_count=0).as_py() else table.filter(mine)
     persons = rows["persons"].to_numpy() if "persons" in rows.column_names else None
     return Counted(rows[value_column(position)].combine_chunks(), rows["count"].to_numpy(), persons)
+
+
+Node = tuple[int, ...]

@@ -141,7 +141,7 @@ def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Coun
     Args:
         wanted: Shape (n,).
         cells: Shape (cells,), without repeats.
-        places: What ``place_cells`` made of them.
+        places: What ``fill_position_table`` made of them.
     """
     found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(places.shape[0] - 1)
     for row in range(wanted.shape[0]):
@@ -153,7 +153,7 @@ def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Coun
 
 
 @kernel
-def place_cells(cells: NDArray[np.int64], places: Counts) -> None:
+def fill_position_table(cells: NDArray[np.int64], places: Counts) -> None:
     """Fills a hash table with the place of each cell.
 
     Args:

@@ -8,10 +8,48 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import to_numpy
 from core.columns.domains import Domain
+
+WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+"""The whole numbers as which numbers, dates and times of so many bits can be read."""
+
+
+def to_numpy(column: pa.Array) -> NDArray[Any]:
+    """Returns a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array
+
+
+def is_null(column: pa.Array) -> NDArray[np.bool_]:
+    """Returns which values are null, shape (n,)."""
+    # A dictionary may hold a null of which it knows nothing.
+    there = not column.null_count and not isinstance(column, pa.DictionaryArray)
+    return np.zeros(len(column), np.bool_) if there else to_numpy(pc.is_null(column))
+
+
+def filled(column: pa.Array, null: int) -> NDArray[Any]:
+    """Returns whole numbers as an array of shape (n,), with ``null`` in the place of nulls; ``null`` must fit the column's type."""
+    return to_numpy(pc.fill_null(column, null) if column.null_count else column)
+
+
+def positions(column: pa.DictionaryArray) -> NDArray[Any]:
+    """Returns the dictionary position of each value, shape (n,); a null gets the number of entries."""
+    indices = column.indices
+    return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
+
+
+def offsets(whole: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
+    """Returns whole numbers less an origin that none of them is below, of shape (n,)."""
+    # Narrow types overflow when subtracted as they are, uint64 when cast first.
+    if whole.dtype == np.uint64:
+        return (whole - np.uint64(origin)).astype(np.intp)
+    found: NDArray[np.intp] = np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
+    return found
+
 
 WHOLE, DIGITS = 1 << 53, 15
 """Up to where all integers are floats, and digits of which any number has a float of its own."""
@@ -27,14 +65,6 @@ def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
     if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
         return to_numpy(values.cast(pa.int64())).astype(np.float64)
     return None
-
-
-def numbers_at(values: pa.Array, places: NDArray[np.integer[Any]]) -> NDArray[np.float64] | None:
-    """Returns the values at some places as floats, shape (places,), or None for values that are no numbers; the fewer are read."""
-    if len(places) < len(values):
-        return as_numbers(values.take(pa.array(places)))
-    numbers = as_numbers(values)
-    return None if numbers is None else numbers[places]
 
 
 def is_numerical(domain: Domain) -> bool:
@@ -91,3 +121,45 @@ def _may_be_alike(values: pa.Array) -> bool:
 def _fractions(values: pa.Array) -> list[Fraction]:
     moments = pa.types.is_timestamp(values.type) or pa.types.is_date64(values.type)
     return [Fraction(number) for number in (values.cast(pa.int64()) if moments else values).to_pylist()]
+
+
+_SIGN = np.int64(-(2**63))
+Keys = NDArray[np.int64]
+
+
+def is_sortable(dtype: pa.DataType) -> bool:
+    """Tells whether values of a type are whole numbers of at most 64 bits, or can be read as such."""
+    return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in WORDS)
+
+
+def keys_of(values: pa.Array) -> Keys:
+    """Returns a whole number for each value, less where it is less and equal where its bits are.
+
+    Args:
+        values: Shape (m,), of a type that ``is_sortable``, without nulls.
+
+    Returns:
+        Shape (m,), int64: of whole numbers, dates and times these themselves, but for those of 64 bits without a sign.
+    """
+    if pt.is_unsigned_integer(values.type):
+        whole: NDArray[Any] = to_numpy(values)
+        return whole.view(np.int64) ^ _SIGN if pt.is_uint64(values.type) else whole.astype(np.int64)
+    word = WORDS[values.type.bit_width]
+    keys = to_numpy(values if values.type == word else values.view(word)).astype(np.int64)
+    return _turned(keys, values.type.bit_width) if pt.is_floating(values.type) else keys
+
+
+def values_of_keys(keys: Keys, dtype: pa.DataType) -> pa.Array:
+    """Inverse of ``keys_of``, for values of a type."""
+    if pt.is_unsigned_integer(dtype):
+        return pa.array((keys ^ _SIGN).view(np.uint64) if pt.is_uint64(dtype) else keys.astype(dtype.to_pandas_dtype()), dtype)
+    word = WORDS[dtype.bit_width]
+    whole = _turned(keys, dtype.bit_width) if pt.is_floating(dtype) else keys
+    words = pa.array(whole.astype(word.to_pandas_dtype(), copy=False), word)
+    return words if dtype == word else words.view(dtype)
+
+
+def _turned(words: Keys, bits: int) -> Keys:
+    """Returns the bits of floats in the order of these, and back: those below zero stand the other way round."""
+    below: Keys = np.where(words < 0, words ^ np.int64(2 ** (bits - 1) - 1), words)
+    return below

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import WORDS, filled, is_null, to_numpy
 from core.columns.kernels import number_values
+from core.columns.numbers import WORDS, filled, is_null, to_numpy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,8 +29,8 @@ DENSE = 4
 """Numbers that lie so close that there are at most so many for each of them have a table of all; it takes sixteen bytes for each."""
 FAR = 1 << 16
 """Numbers among which, and so many of which, are sought in their order."""
-Places = NDArray[np.integer]
-Finder = Callable[[pa.Array], Places]
+Positions = NDArray[np.integer]
+Finder = Callable[[pa.Array], Positions]
 
 
 def as_dictionary(column: pa.Array) -> pa.Array:
@@ -74,7 +74,7 @@ def _among_numbers(values: pa.Array, other: int) -> Finder:
     order = None if np.all(known[1:] >= known[:-1]) else np.argsort(known, kind="stable")
     ascending = known if order is None else known[order]
 
-    def find(column: pa.Array) -> Places:
+    def find(column: pa.Array) -> Positions:
         wanted = _bits(column)
         places = np.minimum(_searched(ascending, wanted), len(ascending) - 1)
         return np.where((ascending[places] == wanted) & ~is_null(column), places if order is None else order[places], other)
@@ -87,7 +87,7 @@ def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Fi
     table = np.full(high - low + 1, other, np.int32)
     table[np.subtract(known, low, dtype=np.int64)] = np.arange(len(known), dtype=np.int32)
 
-    def find(column: pa.Array) -> Places:
+    def find(column: pa.Array) -> Positions:
         wanted = _bits(column)
         inside = (wanted >= low) & (wanted <= high)
         places = table[np.subtract(np.where(inside, wanted, known[0]), low, dtype=np.int64)]
@@ -119,7 +119,7 @@ def _among_texts(values: pa.Array, other: int) -> Finder:
     ascending = known if order is None else known.gather(order)
     places_of = np.arange(len(known)) if order is None else order.to_numpy()
 
-    def find(column: pa.Array) -> Places:
+    def find(column: pa.Array) -> Positions:
         wanted = _texts(column)
         places = np.minimum(to_numpy(ascending.search_sorted(wanted, "left").to_arrow()), len(ascending) - 1)
         found = (ascending.gather(places) == wanted).fill_null(False).to_numpy()

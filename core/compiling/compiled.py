@@ -27,7 +27,7 @@ CORE = Path(__file__).resolve().parent.parent
 SETTINGS: Any = config
 
 
-class _Kept(FunctionCache):
+class _CompiledCache(FunctionCache):
     """numba's cache of a kernel, which takes compiled code as it lies there.
 
     numba itself first makes ready for compiling, which loads SciPy and hundreds of its own modules: half a second of a run that compiles
@@ -43,7 +43,7 @@ class _Kept(FunctionCache):
         return kept
 
 
-KEPT: Any = _Kept
+COMPILED_CACHE: Any = _CompiledCache
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
@@ -54,7 +54,7 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     """
     # All files that call each other: numba looks at the defining one alone and would go on running old code of the others.
     sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
-    home = kept_home()
+    home = compiled_folder()
     if home is None:
         return _kernel
     folder = home / hashlib.sha256(sources).hexdigest()[:16]
@@ -65,7 +65,7 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
         try:
             made: Any = _kernel(function)
             if made is not function:
-                made._cache = KEPT(function)
+                made._cache = COMPILED_CACHE(function)
         finally:
             SETTINGS.CACHE_DIR = elsewhere
         return cast("Function", made)
@@ -78,14 +78,14 @@ def _kernel(function: Function) -> Function:
     return function if SETTINGS.DISABLE_JIT else cast("Function", Kernel(function))
 
 
-def kept_home() -> Path | None:
+def compiled_folder() -> Path | None:
     """Returns where what was compiled may be kept for the next process; None where it may be nowhere."""
     return next(filter(_writable, _homes()), None)
 
 
-def kept_kernels() -> frozenset[str]:
+def compiled_kernels() -> frozenset[str]:
     """Returns the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
-    home = kept_home()
+    home = compiled_folder()
     return frozenset(path.name for path in home.rglob("*.nbc")) if home else frozenset()
 
 

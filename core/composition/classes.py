@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import PackedWords, Packing
 from core.columns.kernels import add_cells, number_cells, occupied
 from core.histograms.histogram import COMPACT_KEYS, count_cells, merge_parts
-from core.histograms.projections import Bundles, Worth
+from core.histograms.projections import Bundles, GroupWeights
 from core.recoding.recoding import SUPPRESSED, Stage
 
 Maps = Sequence[NDArray[np.integer[Any]]]
@@ -44,10 +44,10 @@ class Joint:
         self.fits = len(self.packing.words) == 1
         self._most = most_cells
         worth = [code * weight for code, weight in zip(codes, self.packing.weights, strict=True)]
-        self._worth = Worth([*worth, *(np.zeros(size, np.int64) for size in others)])
+        self._worth = GroupWeights([*worth, *(np.zeros(size, np.int64) for size in others)])
         dense = self.fits and self.packing.product <= most_cells
         self._dense = np.zeros(self.packing.product, np.int64) if dense else None
-        self._parts: list[tuple[Words, NDArray[np.int64]]] = []
+        self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,); nothing once they are too many."""
@@ -77,7 +77,7 @@ class Joint:
             found.append(np.maximum(classes, SUPPRESSED))
         return found, counts
 
-    def _cells(self) -> tuple[Words, NDArray[np.int64]]:
+    def _cells(self) -> tuple[PackedWords, NDArray[np.int64]]:
         if self._dense is not None:
             cells, counts = occupied(self._dense)
             return (cells,), counts

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import positions
 from core.columns.column_types import working_type
+from core.columns.numbers import positions
 from core.persons.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
-KEPT = 8_192
+SKETCH_SIZE = 8_192
 """Different digests that a sketch holds at most."""
 _START = np.uint64(0x2545F4914F6CDD1D)
 _DEVIATIONS = 3
@@ -75,7 +75,7 @@ class Sketch:
 
     digests: Digests
     counts: NDArray[np.int64]
-    whole: bool = True
+    is_complete: bool = True
 
     @classmethod
     def of(cls, digests: Digests, beside: Sketch | None = None) -> Sketch:
@@ -86,13 +86,13 @@ class Sketch:
             beside: The sketch of others with which these make a source: what cannot be among the smallest of both may be left out.
         """
         whole, rows = True, len(digests)
-        if beside is not None and len(beside.digests) >= KEPT:
+        if beside is not None and len(beside.digests) >= SKETCH_SIZE:
             digests = digests[digests <= beside.digests[-1]]
             whole = len(digests) == rows
-        if len(digests) > 4 * KEPT:
+        if len(digests) > 4 * SKETCH_SIZE:
             # Most of them cannot be among the smallest, unless hardly any are different.
-            near = digests[digests <= np.partition(digests, 4 * KEPT)[4 * KEPT]]
-            if len(np.unique(near)) > KEPT:
+            near = digests[digests <= np.partition(digests, 4 * SKETCH_SIZE)[4 * SKETCH_SIZE]]
+            if len(np.unique(near)) > SKETCH_SIZE:
                 digests, whole = near, False
         found, counts = np.unique(digests, return_counts=True)
         return cls(found, counts.astype(np.int64), whole).smallest()
@@ -105,16 +105,18 @@ class Sketch:
         found, place = np.unique(digests, return_inverse=True)
         summed = np.zeros(len(found), np.int64)
         np.add.at(summed, place, counts)
-        return cls(found, summed, all(one.whole for one in sketches)).smallest()
+        return cls(found, summed, all(one.is_complete for one in sketches)).smallest()
 
     def smallest(self) -> Sketch:
         """Returns what a sketch keeps of these."""
-        return self if len(self.digests) <= KEPT else Sketch(self.digests[:KEPT], self.counts[:KEPT], whole=False)
+        return (
+            self if len(self.digests) <= SKETCH_SIZE else Sketch(self.digests[:SKETCH_SIZE], self.counts[:SKETCH_SIZE], is_complete=False)
+        )
 
     @property
     def reach(self) -> float:
         """The share of all possible digests up to which the sketch knows those of the source."""
-        return 1.0 if self.whole or not len(self.digests) else float(self.digests[-1]) / 2.0**64
+        return 1.0 if self.is_complete or not len(self.digests) else float(self.digests[-1]) / 2.0**64
 
     @property
     def doubles(self) -> float:
@@ -137,8 +139,8 @@ class Likeness:
 
     mine: float
     theirs: float
-    mine_found: int
-    theirs_found: int
+    common_of_first: int
+    common_of_second: int
     mine_doubled: float
     theirs_doubled: float
 
@@ -150,11 +152,13 @@ class Likeness:
         often as this one's own have. Where most records have doubles, chance and identity cannot be told apart, and what is alike counts
         as the same.
         """
-        if not self.mine_found:
+        if not self.common_of_first:
             return False
         if max(self.mine_doubled, self.theirs_doubled) > _MOSTLY:
             return True
-        return _exceeds(self.mine_found, self.mine * self.theirs_doubled) or _exceeds(self.theirs_found, self.theirs * self.mine_doubled)
+        return _exceeds(self.common_of_first, self.mine * self.theirs_doubled) or _exceeds(
+            self.common_of_second, self.theirs * self.mine_doubled
+        )
 
 
 def _exceeds(found: int, expected: float) -> bool:

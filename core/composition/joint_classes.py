@@ -222,7 +222,7 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
     """
 
 
-def whole_sql(table: str, column: int, *, persons: bool) -> str:
+def source_values_sql(table: str, column: int, *, persons: bool) -> str:
     """Returns the statement of ``value`` and ``times`` of a whole source, whose records stand in a table.
 
     Args:

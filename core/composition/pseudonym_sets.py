@@ -112,7 +112,7 @@ def folded_sql(*, again: bool = False) -> str:
     """
 
 
-def kept_sql() -> str:
+def remaining_pseudonyms_sql() -> str:
     """Returns the statement of what is kept of all releases."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 

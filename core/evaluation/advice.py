@@ -13,7 +13,7 @@ from schemas.errors.base import counted
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Advice, Figures, MethodRun
 
-KEPT = 0.99
+SHARE_KEPT = 0.99
 SAME = 0.02
 SAME_COST = 0.2
 SAME_SHARE = 0.005
@@ -25,7 +25,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 RULES = (
-    f"Methods that keep at least {percent(KEPT)} of the records in classes come first; where none does, those that keep about as many as "
+    f"Methods that keep at least {percent(SHARE_KEPT)} of the records in classes come first; where none does, those that keep about as "
+    "many as "
     f"the best (less than {percent(SAME_SHARE, 1)} of the records fewer).",
     "Of these, the one with the least GCP of what is published is recommended.",
     f"GCPs that differ by less than {percent(SAME)} are the same; then the smaller mean class (C_avg) decides, then the smaller DM, again "
@@ -51,7 +52,7 @@ class Measure(NamedTuple):
     same: float
     share: bool
     more: bool
-    says: Callable[[Figures, Figures], str]
+    sentence: Callable[[Figures, Figures], str]
 
 
 def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str = "") -> Callable[[Figures, Figures], str]:
@@ -111,13 +112,13 @@ def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
 
 
 def _eligible(found: Mapping[str, Figures]) -> tuple[dict[str, Figures], str]:
-    eligible = {name: figures for name, figures in found.items() if figures.kept >= KEPT}
+    eligible = {name: figures for name, figures in found.items() if figures.share_in_classes >= SHARE_KEPT}
     if eligible:
         who = "It is the only one that keeps" if len(eligible) == 1 < len(found) else "It keeps"
-        return eligible, f"{who} at least {percent(KEPT)} of the records in classes."
-    most = max(figures.kept for figures in found.values())
-    eligible = {name: figures for name, figures in found.items() if most - figures.kept < SAME_SHARE}
-    return eligible, f"No method keeps {percent(KEPT)} of the records in classes; this one keeps {percent(most, 1)}, as much as any."
+        return eligible, f"{who} at least {percent(SHARE_KEPT)} of the records in classes."
+    most = max(figures.share_in_classes for figures in found.values())
+    eligible = {name: figures for name, figures in found.items() if most - figures.share_in_classes < SAME_SHARE}
+    return eligible, f"No method keeps {percent(SHARE_KEPT)} of the records in classes; this one keeps {percent(most, 1)}, as much as any."
 
 
 def _chosen(eligible: Mapping[str, Figures]) -> str:
@@ -144,13 +145,13 @@ def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
 
 
 def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str, *, left_out: bool) -> str:
-    better = [measure.says(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
+    better = [measure.sentence(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
     if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
     told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."
     same = _same(mine.gcp, chosen.gcp, SAME) and not left_out
     coarser = "the same GCP" if same else f"GCP {mine.gcp:.4f}"
-    lost = f", but it keeps only {percent(mine.kept, 1)} of the records" if left_out else ""
+    lost = f", but it keeps only {percent(mine.share_in_classes, 1)} of the records" if left_out else ""
     return f"{told} It has {coarser}{lost}."
 
 

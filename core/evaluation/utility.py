@@ -22,9 +22,9 @@ from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
-from core.recoding.labels import BESIDE_NULL, as_value, price_beside_null
+from core.recoding.labels import NULL_SET_END, as_value, penalties_with_null
 
-STAR = "*"
+SUPPRESSED_LABEL = "*"
 BOUND = "|"
 SANITY = 0.001
 """A count below this share of the records is divided by that share instead, so that tiny counts do not decide the mean error."""
@@ -77,9 +77,6 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
         domain: Of the column, in the source.
         hierarchy: Of the column.
         level: Level of a full-domain release, else None: then any level, a range ``[a - b]``, ``>= a`` or ``<= b`` and a set ``{a, b}``.
-
-    Raises:
-        LookupError: with the number of labels that stand for nothing.
     """
     known = _known(domain, hierarchy, level)
     places = {} if level is not None else _places(domain)
@@ -95,13 +92,13 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
     return Meaning(labels, codes, domain.size, np.array([cost for _, cost in found], np.float64))
 
 
-Known = dict[str | None, tuple[NDArray[np.int64], float]]
+LabelMeanings = dict[str | None, tuple[NDArray[np.int64], float]]
 """By text, which codes it may be and its NCP."""
 
 
-def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> Known:
+def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> LabelMeanings:
     """Returns the codes of every label of a level, or of all levels: the finest counts where two have a label in common."""
-    known: Known = {}
+    known: LabelMeanings = {}
     for one in range(hierarchy.levels) if level is None else [level]:
         order = np.argsort(hierarchy.groups[one], kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(hierarchy.groups[one]))[:-1])
@@ -110,7 +107,7 @@ def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> Known:
             for text, codes, cost in zip(texts, groups, costs, strict=True):
                 known.setdefault(text, (codes, cost))
     withheld = np.arange(domain.size), float(domain.size > 1)
-    known.setdefault(STAR, withheld)
+    known.setdefault(SUPPRESSED_LABEL, withheld)
     known.setdefault(None, (np.array([len(domain.values)]), 0.0) if domain.nulls else withheld)
     return known
 
@@ -135,7 +132,7 @@ def _places(domain: Domain) -> dict[str, int]:
 
 
 def _codes(
-    text: str | None, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain
+    text: str | None, known: LabelMeanings, places: dict[str, int], numbers: Floats | None, domain: Domain
 ) -> tuple[NDArray[np.int64], float]:
     if text in known:
         return known[text]
@@ -148,16 +145,18 @@ def _codes(
             return np.arange(first, last), float(reach / (numbers[-1] - numbers[0])) if len(numbers) > 1 else 0.0
     if text.startswith("{") and text.endswith("}"):
         return _set_codes(text, known, places, numbers, domain)
-    if text.endswith(STAR) and (stem := text.rstrip(STAR)):
+    if text.endswith(SUPPRESSED_LABEL) and (stem := text.rstrip(SUPPRESSED_LABEL)):
         codes = np.array([place for value, place in places.items() if value.startswith(stem)], np.int64)
         return codes, len(codes) / domain.size if len(codes) > 1 else 0.0
     return np.zeros(0, np.int64), 0.0
 
 
-def _set_codes(text: str, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain) -> tuple[NDArray[np.int64], float]:
+def _set_codes(
+    text: str, known: LabelMeanings, places: dict[str, int], numbers: Floats | None, domain: Domain
+) -> tuple[NDArray[np.int64], float]:
     """Reads ``{a, b}``, ``{a, b, null}`` and ``{[20 - 29], null}``; no code for what is none of them."""
-    beside = text.endswith(BESIDE_NULL) and bool(domain.nulls)
-    inner = text[1 : -len(BESIDE_NULL)] if beside else text[1:-1]
+    beside = text.endswith(NULL_SET_END) and bool(domain.nulls)
+    inner = text[1 : -len(NULL_SET_END)] if beside else text[1:-1]
     listed, null = _listed(inner, places), len(domain.values)
     if listed:
         codes = np.array(listed + [null] * beside, np.int64)
@@ -167,7 +166,7 @@ def _set_codes(text: str, known: Known, places: dict[str, int], numbers: Floats 
     codes, cost = _codes(as_value(inner), known, places, numbers, domain)
     if not len(codes):
         return codes, cost
-    return np.append(codes, null), float(price_beside_null(np.array([cost]), domain.size)[0])
+    return np.append(codes, null), float(penalties_with_null(np.array([cost]), domain.size)[0])
 
 
 def _listed(inner: str, places: dict[str, int]) -> list[int]:

@@ -85,7 +85,7 @@ def _set(text: str) -> frozenset[str]:
 
 WHOLE, ENDED, HELD, PARTED = 0.95, 0.9, 0.8, 0.7
 """How sure a name makes: the whole of it, all but words that say nothing, a part of it, and one that had to be cut into words."""
-BESIDE = _set(
+IGNORED_WORDS = _set(
     "code codes cd coded value values source concept coding display recode detailed the of raw orig original std standard var "
     "column field col new old current curr cur primary main v num n my fake dummy masked anon synthetic d p a all other in at on "
     "for to by per us is has was der die das von de du des la le les el los del do da dos di della il lo subject person patient "
@@ -159,7 +159,7 @@ def _table() -> _Table:
         else:
             held.setdefault(name_words(name), concept)
             whole.setdefault("".join(name_words(name)), concept)
-    vocabulary = {word for words in held for word in words} | BESIDE | NUMBERS | COUNTS | MOMENTS | PERSONS | EVENTS
+    vocabulary = {word for words in held for word in words} | IGNORED_WORDS | NUMBERS | COUNTS | MOMENTS | PERSONS | EVENTS
     return _Table(whole, frozenset(exact), held, frozenset(word for word in vocabulary if len(word) >= FEWEST_LETTERS))
 
 
@@ -178,7 +178,7 @@ def concept_of(name: str) -> NameReading | None:
     ruled = _by_rule(parted)
     if ruled is not None:
         return NameReading(ruled, sure)
-    short = tuple(word for word in parted if word not in BESIDE)
+    short = tuple(word for word in parted if word not in IGNORED_WORDS)
     for some in (_without_ends(parted), short):
         if (found := table.whole.get("".join(some))) and "".join(some) not in table.exact:
             return NameReading(found, ENDED if parted == words else PARTED)
@@ -189,9 +189,9 @@ def concept_of(name: str) -> NameReading | None:
 def _without_ends(words: Words) -> Words:
     """Returns words without those at either end that say little."""
     first, after = 0, len(words)
-    while after - first > 1 and words[after - 1] in BESIDE:
+    while after - first > 1 and words[after - 1] in IGNORED_WORDS:
         after -= 1
-    while after - first > 1 and words[first] in BESIDE:
+    while after - first > 1 and words[first] in IGNORED_WORDS:
         first += 1
     return words[first:after]
 

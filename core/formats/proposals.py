@@ -74,7 +74,7 @@ class ColumnProfile:
     even: float = 0.0
     negative: bool = False
     top: float = 0.0
-    looks: tuple[str, ...] = ()
+    value_patterns: tuple[str, ...] = ()
 
     @property
     def uniqueness(self) -> float:
@@ -151,17 +151,21 @@ def _judged(role: Role, sure: float, reason: str) -> Judged:
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
     """Returns what values tell, whatever the column is called."""
-    telling = [look for look in profile.looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
+    telling = [look for look in profile.value_patterns if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
     role = named.concept.role if named else None
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
         return _judged("identifier", 0.95, f"its values look like {', '.join(telling)}")
-    if profile.kind == "text" and (TEXT_LOOK in profile.looks or (profile.mean_length > FREE_TEXT and not profile.few)):
+    if profile.kind == "text" and (TEXT_LOOK in profile.value_patterns or (profile.mean_length > FREE_TEXT and not profile.few)):
         if role in {"identifier", "key"}:
             return None
         return _judged("withheld", 0.9 if role in {None, "withheld"} else 0.75, "free text, which may name people")
-    if BIRTH_LOOK in profile.looks and (role is None or profile.kind == "text") and role not in {"identifier", "key", "quasi_identifier"}:
+    if (
+        BIRTH_LOOK in profile.value_patterns
+        and (role is None or profile.kind == "text")
+        and role not in {"identifier", "key", "quasi_identifier"}
+    ):
         return _judged("quasi_identifier", 0.8, "its values look like dates of birth")
-    if PLACE_LOOK in profile.looks and profile.kind == "text":
+    if PLACE_LOOK in profile.value_patterns and profile.kind == "text":
         return _judged("identifier", 0.9, "its values look like points on a map")
     return None
 

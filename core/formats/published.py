@@ -31,11 +31,11 @@ class PublishedValues:
         null_as: Shape (1,), what is published of nulls.
     """
 
-    kept: pa.Array
-    kept_as: pa.Array
+    distinct_values: pa.Array
+    published_as: pa.Array
     starts: pa.Array
     starts_as: pa.Array
-    rest_as: pa.Array
+    others_published_as: pa.Array
     null_as: pa.Array
 
     def apply(self, column: pa.Array) -> pa.Array:
@@ -44,15 +44,15 @@ class PublishedValues:
             entries = self.apply(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
             codes = column.indices if not column.indices.null_count else pc.fill_null(column.indices, len(column.dictionary))
             return entries.take(codes)
-        known = pa.concat_arrays([self.kept_as, self.starts_as, self.rest_as, self.null_as])
-        places = np.full(len(column), len(self.kept_as) + len(self.starts_as), np.int64)
+        known = pa.concat_arrays([self.published_as, self.starts_as, self.others_published_as, self.null_as])
+        places = np.full(len(column), len(self.published_as) + len(self.starts_as), np.int64)
         there = np.asarray(_is_value(column))
         if len(self.starts):
             steps = np.searchsorted(value_keys(self.starts), value_keys(column.filter(pa.array(there))), side="right") - 1
             # Nothing lies before the first value of the source.
-            places[there] = len(self.kept_as) + np.maximum(steps, 0)
-        if len(self.kept):
-            found = pc.index_in(column, value_set=self.kept)
+            places[there] = len(self.published_as) + np.maximum(steps, 0)
+        if len(self.distinct_values):
+            found = pc.index_in(column, value_set=self.distinct_values)
             hit = np.asarray(pc.is_valid(found)) & there
             places[hit] = np.asarray(pc.fill_null(found, 0))[hit]
         places[~there] = len(known) - 1
@@ -64,16 +64,16 @@ class PublishedValues:
             return self
 
         def left(published: pa.Array) -> pa.Array:
-            return pc.if_else(pc.is_in(published, gone), pa.scalar(self.rest_as[0].as_py(), published.type), published)
+            return pc.if_else(pc.is_in(published, gone), pa.scalar(self.others_published_as[0].as_py(), published.type), published)
 
-        nulls = self.null_as if not gone.null_count else self.rest_as
-        return replace(self, kept_as=left(self.kept_as), starts_as=left(self.starts_as), null_as=nulls)
+        nulls = self.null_as if not gone.null_count else self.others_published_as
+        return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=nulls)
 
     def write(self, path: Path) -> int:
         """Writes it, for ``read_published_values``; returns its number of rows."""
-        kinds = [np.full(len(self.kept), KEPT, np.int8), np.full(len(self.starts), STEP, np.int8), np.full(2, REST, np.int8)]
-        values = pa.concat_arrays([self.kept, self.starts, pa.nulls(2, self.kept.type)])
-        published = pa.concat_arrays([self.kept_as, self.starts_as, self.rest_as, self.null_as])
+        kinds = [np.full(len(self.distinct_values), KEPT, np.int8), np.full(len(self.starts), STEP, np.int8), np.full(2, REST, np.int8)]
+        values = pa.concat_arrays([self.distinct_values, self.starts, pa.nulls(2, self.distinct_values.type)])
+        published = pa.concat_arrays([self.published_as, self.starts_as, self.others_published_as, self.null_as])
         table = pa.table({"kind": np.concatenate(kinds), "value": values, "published": published})
         with ipc.new_file(path, table.schema) as writer:
             writer.write_table(table)

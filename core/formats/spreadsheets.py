@@ -19,29 +19,29 @@ import re
 from collections.abc import Sequence
 
 MARK = "'"
-MARKS = ",;\t|"
+CELL_SEPARATORS = ",;\t|"
 """What separates cells in some country; whatever holds one of them stands in quotes."""
 # Spelled out, because Python and DuckDB do not agree on what a blank is.
 _BLANKS = " \x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff"
 _FORMULA = "[=+\\-@＝＋－＠]"
 _FRONT = f"^(?:[\t\r\n]|[\t\r\n{_BLANKS}]*{_FORMULA}|')"
-_AFTER, _THEN = f"([{MARKS}\r\n])", f"([{_BLANKS}'\"]*{_FORMULA})"
+_AFTER, _THEN = f"([{CELL_SEPARATORS}\r\n])", f"([{_BLANKS}'\"]*{_FORMULA})"
 _APART, _BARE = rf"\1{MARK}\2", r"\1\2"
 _FRONT_HERE, _WITHIN_HERE, _BACK_HERE = re.compile(_FRONT), re.compile(_AFTER + _THEN), re.compile(_AFTER + MARK + _THEN)
 
 
-def set_apart(text: str) -> str:
+def escape_csv_text(text: str) -> str:
     """Returns a text as it stands in a CSV file."""
     within = _WITHIN_HERE.sub(_APART, text)
     return MARK + within if _FRONT_HERE.match(text) else within
 
 
 def read_back(text: str) -> str:
-    """Inverse of ``set_apart``."""
+    """Inverse of ``escape_csv_text``."""
     return _BACK_HERE.sub(_BARE, text.removeprefix(MARK))
 
 
-def set_apart_sql(column: str) -> str:
+def escaped_csv_sql(column: str) -> str:
     """Returns the expression that sets apart the text of a column, which is given as quoted."""
     within = f"regexp_replace({column}, {_literal(_AFTER + _THEN)}, {_literal(_APART)}, 'g')"
     return f"CASE WHEN regexp_matches({column}, {_literal(_FRONT)}) THEN '''' || {within} ELSE {within} END"
@@ -55,8 +55,8 @@ def read_back_sql(column: str) -> str:
 
 def header(names: Sequence[str], delimiter: str) -> str:
     """Returns the first line of a CSV file; a name that could fall apart under any delimiter stands in quotes."""
-    special = {*MARKS, *"\r\n'\"", delimiter}
-    texts = [set_apart(name) for name in names]
+    special = {*CELL_SEPARATORS, *"\r\n'\"", delimiter}
+    texts = [escape_csv_text(name) for name in names]
     # A single empty name would be an empty line.
     quoted = ['"' + text.replace('"', '""') + '"' if special.intersection(text) or not text else text for text in texts]
     return delimiter.join(quoted) + "\n"

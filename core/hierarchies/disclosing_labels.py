@@ -30,16 +30,13 @@ _UNITS = {
 }  # fmt: skip
 
 
-def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
+def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
     """Counts the labels that tell a value which the job hides.
 
     Args:
         qid: A QID whose values may not be published as they are.
         labels: Shape (m,), the different labels of a release.
         folder: Where the job file lies.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     known = labels.filter(pc.is_valid(labels))
     if not is_text(known.type):

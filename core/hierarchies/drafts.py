@@ -107,9 +107,6 @@ def draft_hierarchy(domain: Domain) -> Draft:
 
     Args:
         domain: The values and counts of the column; of numbers, dates, truth values or texts.
-
-    Raises:
-        HierarchyError: values of this type have no text.
     """
     texts = spellings(domain.values)
     if not texts:

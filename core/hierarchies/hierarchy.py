@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.disclosing_labels import telling
+from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
@@ -49,7 +49,7 @@ class Hierarchy:
     least: int = 0
     extents: tuple[Extent | None, ...] = ()
     height: int | None = None
-    null_apart: bool = True
+    has_null_group: bool = True
 
     @property
     def levels(self) -> int:
@@ -66,7 +66,7 @@ class Hierarchy:
         """The levels above the first of the whole hierarchy, at least 1: what a level's share is a share of."""
         return max(self.top if self.height is None else self.height, 1)
 
-    def is_star(self, level: int) -> bool:
+    def is_suppressed_label(self, level: int) -> bool:
         """Tells whether a level is that of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
@@ -85,9 +85,6 @@ class Hierarchy:
 
         Returns:
             Shape ``(g,)`` with g groups at ``level_from``, uint32.
-
-        Raises:
-            ValueError: ``level_to`` is the finer one.
         """
         if level_to < level_from:
             msg = f"level {level_to} is finer than level {level_from}"
@@ -106,9 +103,6 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         qid: The QID as the job describes it.
         domain: Its observed values.
         folder: Where the job file lies; paths of CSV hierarchies are relative to it.
-
-    Raises:
-        HierarchyError: As for :func:`check_static`, or the hierarchy does not fit the type or does not cover the values.
     """
     values = domain.values
     ladder: DraftLevels = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
@@ -130,7 +124,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.axis for level in levels),
         _least(qid, levels, folder),
         tuple(level.extent for level in levels),
-        null_apart=not leaf,
+        has_null_group=not leaf,
     )
 
 
@@ -138,26 +132,18 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
     """Returns the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
     if not qid.hides:
         return 0
-    return next(number for number, level in enumerate(levels) if number and not telling(qid, level.labels, folder))
+    return next(number for number, level in enumerate(levels) if number and not count_disclosing_labels(qid, level.labels, folder))
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source.
-
-    Raises:
-        HierarchyError: the kind, or values that it hides, cannot be recounted.
-    """
+    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read.
-
-    Raises:
-        HierarchyError: A CSV file cannot be read, rows differ in length, a value has two places, or labels do not nest.
-    """
+    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)

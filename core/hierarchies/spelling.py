@@ -94,14 +94,14 @@ def _stamped(values: pa.Array) -> pa.Array:
 
 
 # int64, or Python integers where a number needs more bits.
-Whole = NDArray[np.int64]
+ScaledIntegers = NDArray[np.int64]
 
 _ROOM = 2**62
 # Any number of 18 characters fits int64; of 19 some do not.
 _DIGITS = 18
 
 
-def whole_numbers(values: pa.Array) -> tuple[Whole, int]:
+def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     """Scales numbers to integers: ``value = whole / 10**places``, exactly; a float stands for its shortest decimal text.
 
     Args:
@@ -124,11 +124,7 @@ def whole_numbers(values: pa.Array) -> tuple[Whole, int]:
 
 
 def scaled(number: Decimal, places: int) -> int:
-    """Returns ``number * 10**places`` as an integer.
-
-    Raises:
-        ValueError: ``number`` uses more than ``places`` decimal places.
-    """
+    """Returns ``number * 10**places`` as an integer."""
     whole = Fraction(number) * 10**places
     if whole.denominator != 1:
         msg = f"a number with more than {places} decimal places"
@@ -136,7 +132,7 @@ def scaled(number: Decimal, places: int) -> int:
     return int(whole)
 
 
-def widened(whole: Whole, factor: int, reach: int) -> Whole:
+def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
     """Multiplies ascending integers by ``factor``, as Python integers where the results, moved by ``reach``, could overflow."""
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
     if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + reach < _ROOM:
@@ -144,7 +140,7 @@ def widened(whole: Whole, factor: int, reach: int) -> Whole:
     return whole.astype(object) * factor
 
 
-def decimal_text(whole: Whole, places: int) -> pa.Array:
+def decimal_text(whole: ScaledIntegers, places: int) -> pa.Array:
     """Writes ``whole / 10**places`` with exactly ``places`` decimal places.
 
     Args:
@@ -163,13 +159,13 @@ def decimal_text(whole: Whole, places: int) -> pa.Array:
     return pc.binary_join_element_wise(sign, _digits(size // unit), pa.scalar("."), tail, "")
 
 
-def _digits(whole: Whole) -> pa.Array:
+def _digits(whole: ScaledIntegers) -> pa.Array:
     if whole.dtype == object:
         return pa.array([str(number) for number in whole], pa.string())
     return pa.array(whole).cast(pa.string())
 
 
-def _objects(numbers: Iterable[int]) -> Whole:
+def _objects(numbers: Iterable[int]) -> ScaledIntegers:
     listed = list(numbers)
     # NumPy left to choose makes floats of integers of which one needs 64 unsigned bits and another is negative.
     whole = np.empty(len(listed), object)

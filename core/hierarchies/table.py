@@ -36,11 +36,7 @@ class LabelTable:
 
 
 def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
-    """Reads and checks a CSV hierarchy; its path is relative to ``folder``.
-
-    Raises:
-        HierarchyError: The file cannot be read, changed since it was first read, is empty or ragged, or its labels do not nest.
-    """
+    """Reads and checks a CSV hierarchy; its path is relative to ``folder``."""
     path = str(spec.csv)
     try:
         with spec.text(folder) as file:
@@ -61,11 +57,7 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
 
 
 def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelTable:
-    """Makes the table of some rows of labels, each from the value to its coarsest label.
-
-    Raises:
-        HierarchyError: The rows differ in length, a value occurs under two labels, or a label lies under two labels.
-    """
+    """Makes the table of some rows of labels, each from the value to its coarsest label."""
     depth = len(rows[0])
     ragged = sum(len(row) != depth for row in rows)
     if ragged:
@@ -82,20 +74,12 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
 
 
 def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
-    """Looks the domain up in a CSV hierarchy.
-
-    Raises:
-        HierarchyError: As for :func:`read_table` and :func:`table_levels`.
-    """
+    """Looks the domain up in a CSV hierarchy."""
     return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
 def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
-    """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy.
-
-    Raises:
-        HierarchyError: Observed values are not listed, the column's type has no text, or its time zone is not known.
-    """
+    """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy."""
     rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
@@ -105,11 +89,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Returns the groups of the leaf that stands for nulls, finest first; none where no leaf does.
-
-    Raises:
-        HierarchyError: As for :func:`read_table`, or that leaf is not listed.
-    """
+    """Returns the groups of the leaf that stands for nulls, finest first; none where no leaf does."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()
@@ -121,11 +101,7 @@ def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
-    """Returns the row at which a table lists each value.
-
-    Raises:
-        HierarchyError: Observed values are not listed, the column's type has no text, or its time zone is not known.
-    """
+    """Returns the row at which a table lists each value."""
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:
@@ -144,17 +120,10 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
     """Lists the leaves of a tree, each with the labels of its ancestors from its parent to its root.
 
     A group is its whole path. Two groups of one name would be published alike, so a name under two parents is refused.
-
-    Raises:
-        HierarchyError: Leaves lie at different depths, a value has two places, or a label lies under two labels.
     """
     return checked_table(qid, "its tree", spec.routes())
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Looks the domain up in a tree.
-
-    Raises:
-        HierarchyError: As for :func:`tree_table` and :func:`core.hierarchies.table.table_levels`.
-    """
+    """Looks the domain up in a tree."""
     return table_levels(qid, domain, tree_table(qid, spec))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
 from core.hierarchies.levels import Bounds, DraftLevels, Level, numbered
-from core.hierarchies.spelling import Whole, decimal_text, plain, scaled, whole_numbers, widened
+from core.hierarchies.spelling import ScaledIntegers, decimal_text, plain, scaled, scaled_integers, widened
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 
@@ -41,12 +41,9 @@ def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
     decimal place in use) and there is neither top nor bottom. Bins are not clipped to the domain, but to top and bottom, beyond which all
     values share a group.
-
-    Raises:
-        HierarchyError: The column is not numerical or holds NaN or infinity.
     """
     values = _numbers(qid, domain)
-    whole, used = (np.arange(len(values)), 0) if spec.encode else whole_numbers(values)
+    whole, used = (np.arange(len(values)), 0) if spec.encode else scaled_integers(values)
     ends = (spec.bottom, spec.top)
     places = max(used, *(decimals(number) for number in (*spec.widths, spec.origin, *ends) if number is not None))
     bottom, top = (None if end is None else scaled(end, places) for end in ends)
@@ -80,11 +77,11 @@ def _numbers(qid: str, domain: Domain) -> pa.Array:
     return pc.add(domain.values, pa.scalar(0.0, kind)) if pt.is_floating(kind) and not pt.is_float16(kind) else domain.values
 
 
-def _axis(bins: Whole) -> int:
+def _axis(bins: ScaledIntegers) -> int:
     return int(bins[-1]) - int(bins[0]) + 1 if len(bins) else 0
 
 
-def _binned(kind: pa.DataType, whole: Whole, grid: _Grid) -> Level:
+def _binned(kind: pa.DataType, whole: ScaledIntegers, grid: _Grid) -> Level:
     bins = (whole - grid.origin) // grid.size
     below, above = _beyond(whole, grid)
     # The domain ascends, so that the values beyond an end are neighbours.
@@ -114,7 +111,7 @@ def _binned(kind: pa.DataType, whole: Whole, grid: _Grid) -> Level:
     return Level(groups, _open_ended(labels, texts, under, over, close), axis, _without_ends(bounds, under, over))
 
 
-def _beyond(whole: Whole, grid: _Grid) -> tuple[Flags, Flags]:
+def _beyond(whole: ScaledIntegers, grid: _Grid) -> tuple[Flags, Flags]:
     """Returns which values lie below ``bottom``, and which from ``top`` on."""
     nowhere = np.zeros(len(whole), np.bool_)
     below = nowhere if grid.bottom is None else np.asarray(whole < grid.bottom, np.bool_)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words, places_among
+from core.columns.coding import PackedWords, Packing, positions_among
 from core.columns.data_parallel import parts_in_parallel
+from core.columns.domains import Node
 from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import add_pairs, add_triples
@@ -58,7 +58,9 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
     return Histogram(node, packing, *merged_cells(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
 
 
-def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]) -> NDArray[Any]:
+def positions_of_finer_cells(
+    coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]
+) -> NDArray[Any]:
     """Returns where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
 
     Args:
@@ -69,14 +71,16 @@ def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[A
     """
     codes, packing = codes[:, : len(coarse.node)], coarse.packing
     if len(packing.words) == 1:
-        words: Words = (number_cells(codes, *worth_of(fine[: len(coarse.node)], coarse.node, packing, hierarchies)),)
+        words: PackedWords = (number_cells(codes, *radix_weights(fine[: len(coarse.node)], coarse.node, packing, hierarchies)),)
     else:
         maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
         words = packing.pack_mapped(tuple(codes.T), maps)
-    return places_among(coarse.words, words, packing.product)
+    return positions_among(coarse.words, words, packing.product)
 
 
-def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def radix_weights(
+    fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
 
     Args:
@@ -90,7 +94,7 @@ def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hie
     return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
 
 
-def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[Words, NDArray[np.int64]]:
+def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[PackedWords, NDArray[np.int64]]:
     """Returns the cells of a coarser node, ascending, and their counts.
 
     Args:
@@ -102,7 +106,7 @@ def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequen
     if len(packing.words) > 1:
         maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
-    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     if fits_array(packing, len(cells.counts)):
         numbers, counts = occupied(added_up(cells.codes, cells.counts, starts, worth, packing.product))
         return (numbers,), counts
@@ -174,21 +178,21 @@ def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
 
 def summed_cells(
     cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
-) -> tuple[Words, NDArray[np.signedinteger[Any]]]:
+) -> tuple[PackedWords, NDArray[np.signedinteger[Any]]]:
     """Returns the cells of a coarser node, in any order, and their counts: a hash table in place of the sort."""
     words = _words_of(cells, node, packing, hierarchies)
     rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
     return tuple(word[rows] for word in words), sums
 
 
-def _words_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Words:
+def _words_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> PackedWords:
     """Returns the cell of a coarser node that each cell falls into: arrays of shape (cells,)."""
-    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     within = (slice(word[0], word[-1] + 1) for word in packing.words)
     return tuple(number_cells(cells.codes[:, mine], starts[mine], worth) for mine in within)
 
 
-def _keys_of(words: Words) -> NDArray[np.int64]:
+def _keys_of(words: PackedWords) -> NDArray[np.int64]:
     """Returns one number that tells cells of several words apart, shape (cells,); of one word that word itself."""
     if len(words) == 1:
         return words[0]

@@ -12,7 +12,7 @@ from core.columns.coding import Packing
 from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.kernels import Codes, number_cells
 from core.histograms.kernels import tally_runs
-from core.histograms.projections import Bundles, Worth
+from core.histograms.projections import Bundles, GroupWeights
 
 BITS = 63
 BYTES_PER_ROW = 10
@@ -42,7 +42,7 @@ class Combinations:
 
     def __init__(self, packing: Packing, qids: int, records: int, rows: int) -> None:
         weights = (*Packing(packing.sizes[:qids]).weights, *(0 for _ in packing.sizes[qids:]))
-        self._worth = Worth([np.arange(size, dtype=np.int64) * weight for size, weight in zip(packing.sizes, weights, strict=True)])
+        self._worth = GroupWeights([np.arange(size, dtype=np.int64) * weight for size, weight in zip(packing.sizes, weights, strict=True)])
         self._bits, self._records = records.bit_length(), records
         self._rows: NDArray[np.int64] = np.empty(rows, np.int64)
         self._filled = 0

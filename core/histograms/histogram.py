@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Codes, Packing, Words, single_word
+from core.columns.coding import Codes, PackedWords, Packing, single_word
 from core.columns.kernels import add_numbers, occupied
-from core.histograms.merges import Ascending, sum_ascending
+from core.histograms.domain_counts import Ascending, sum_ascending
 from core.order.sorting import ascending, order_of
 
 DENSE_PER_CELL = 8
@@ -38,7 +38,7 @@ class Histogram:
 
     node: tuple[int, ...]
     packing: Packing
-    words: Words
+    words: PackedWords
     counts: NDArray[np.int64]
 
     @property
@@ -62,7 +62,7 @@ class Histogram:
         return tuple(self.codes.T)
 
 
-def count_cells(words: Words, product: int, counts: NDArray[np.int64] | None = None) -> tuple[Words, NDArray[np.int64]]:
+def count_cells(words: PackedWords, product: int, counts: NDArray[np.int64] | None = None) -> tuple[PackedWords, NDArray[np.int64]]:
     """Adds up equal cells.
 
     Args:
@@ -88,7 +88,7 @@ def count_cells(words: Words, product: int, counts: NDArray[np.int64] | None = N
     return tuple(word[first] for word in words), summed.astype(np.int64)
 
 
-def _count_dense(key: NDArray[np.int64], product: int, counts: NDArray[np.int64] | None) -> tuple[Words, NDArray[np.int64]]:
+def _count_dense(key: NDArray[np.int64], product: int, counts: NDArray[np.int64] | None) -> tuple[PackedWords, NDArray[np.int64]]:
     # bincount adds weights as float64, which is exact below 2^53 records.
     summed = np.bincount(key, weights=counts, minlength=product)
     occupied = np.flatnonzero(summed)
@@ -106,18 +106,18 @@ class HistogramCounter:
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._pending: list[Words] = []
+        self._pending: list[PackedWords] = []
         self._rows = 0
-        self._counted: tuple[Words, NDArray[np.int64]] | None = None
+        self._counted: tuple[PackedWords, NDArray[np.int64]] | None = None
 
-    def add(self, words: Words) -> None:
+    def add(self, words: PackedWords) -> None:
         """Counts one batch of packed records."""
         self._pending.append(words)
         self._rows += len(words[0])
         if self._rows >= COMPACT_KEYS:
             self._compact()
 
-    def result(self) -> tuple[Words, NDArray[np.int64]]:
+    def result(self) -> tuple[PackedWords, NDArray[np.int64]]:
         """Returns the distinct cells so far, ascending, with their counts."""
         self._compact()
         assert self._counted is not None
@@ -152,7 +152,7 @@ def merge_way(product: int, rows: int, memory: int) -> MergeWay:
     return "merge" if rows * MERGE_BYTES <= memory // 2 else "spill"
 
 
-def add_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) -> tuple[Words, NDArray[np.int64]]:
+def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
     """Sums histograms of one word, part by part, in an array of ``product`` entries."""
     dense = np.zeros(product, np.int64)
     for (cells,), counts in parts:
@@ -161,7 +161,7 @@ def add_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) ->
     return (found,), summed
 
 
-def merge_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) -> tuple[Words, NDArray[np.int64]]:
+def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
     """Sums histograms in memory, at least one; arrays of a single one are returned as they are."""
     waiting = list(parts)
     if len(waiting[0][0]) == 1:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words, finder
+from core.columns.coding import PackedWords, Packing, finder
+from core.columns.domains import Node
 from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts
@@ -55,7 +55,7 @@ class Bundles:
     def _sizes(self) -> list[list[int]]:
         return [[prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles] for bundles in self._bundles]
 
-    def codes(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+    def codes(self, words: PackedWords) -> NDArray[np.unsignedinteger[Any]]:
         """Takes cells apart, shape (cells, bundles)."""
         codes = np.empty((len(words[0]), self.number), self.dtype)
         first = 0
@@ -64,12 +64,12 @@ class Bundles:
             first += len(sizes)
         return codes
 
-    def telling(self, sizes: Sequence[int]) -> list[int]:
+    def varying_bundles(self, sizes: Sequence[int]) -> list[int]:
         """Returns the places of the bundles that tell cells apart, whose QIDs have as many groups as given; at least one."""
         flat = [bundle for bundles in self._bundles for bundle in bundles]
         return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
 
-    def worth(
+    def bundle_weights(
         self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth.
@@ -89,7 +89,7 @@ class Bundles:
         return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
 
 
-def worth_of_groups(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
+def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
     """Returns what each group of a finer node adds to the number of a cell of a coarser one, per QID, shape (groups,).
 
     Args:
@@ -102,7 +102,7 @@ def worth_of_groups(fine: Node, node: Node, packing: Packing, hierarchies: Seque
     return [groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)]
 
 
-class Worth:
+class GroupWeights:
     """What each group adds to the number of a cell, as tables for the bundles at hand.
 
     Args:
@@ -114,15 +114,15 @@ class Worth:
         self._of: tuple[Bundles, tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None
 
     @classmethod
-    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Worth:
+    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
         """Returns what the groups of a finer node are worth in the cells of a coarser one."""
-        return cls(worth_of_groups(fine, node, packing, hierarchies))
+        return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns where each bundle starts, and what each of its codes is worth."""
         # Chunks that are coded alike come with the same bundles.
         if self._of is None or self._of[0] is not bundles:
-            self._of = bundles, bundles.worth(self._of_qids)
+            self._of = bundles, bundles.bundle_weights(self._of_qids)
         return self._of[1]
 
 
@@ -138,7 +138,7 @@ class Projection:
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        self._worth = Worth.at(fine, node, self._packing, hierarchies)
+        self._worth = GroupWeights.at(fine, node, self._packing, hierarchies)
         # No cell holds more than all records: half the width is half the memory of what is largest here.
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
@@ -170,9 +170,9 @@ class SparseProjection:
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        worth = worth_of_groups(fine, node, self._packing, hierarchies)
-        self._worths = [Worth([each if qid in word else 0 * each for qid, each in enumerate(worth)]) for word in self._packing.words]
-        self._parts: list[tuple[Words, NDArray[np.int64]]] = []
+        worth = group_weights(fine, node, self._packing, hierarchies)
+        self._worths = [GroupWeights([each if qid in word else 0 * each for qid, each in enumerate(worth)]) for word in self._packing.words]
+        self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
@@ -204,7 +204,7 @@ class ProjectedCells:
     """
 
     def __init__(self, fine: Node, coarse: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
-        self._worth = Worth.at(fine, coarse.node, coarse.packing, hierarchies)
+        self._worth = GroupWeights.at(fine, coarse.node, coarse.packing, hierarchies)
         self._find = finder(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
@@ -238,7 +238,7 @@ class LinearCounting:
             # Sums of them wrap round, which harms nothing: equal cells still share a mark, and unequal ones that do are counted too low.
             numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
             worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
-        self._worth = Worth(worth)
+        self._worth = GroupWeights(worth)
         self._marks = np.zeros(max(self.bytes_for(most) // shares, 1), np.uint8)
         self._share, self._shares = 0, shares
         self.at_least = 0

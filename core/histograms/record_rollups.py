@@ -5,22 +5,92 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import PackedWords, Packing
 from core.columns.data_parallel import parts_in_parallel
-from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
-from core.columns.node import Node
+from core.columns.domains import Node
+from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, added_up, fits_array, hash_table, narrow, number_coarser, packing_of, summed_cells
-from core.histograms.grids import CountGrid, folded
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.kernels import occupied_counts
-from core.histograms.projections import Bundles, worth_of_groups
-from core.histograms.rollups import Decided, RollUps, worth_keeping
+from core.histograms.kernels import fold_axis, fold_last, occupied_counts
+from core.histograms.projections import Bundles, group_weights
+from core.histograms.rollups import Decided, RollUps, pays_to_cache
+
+LAST_AXIS = 3
+"""Times the cost of another axis: its entries are added one by one, where those of others are in whole rows."""
+LEAST_ENTRIES = 1 << 20
+"""Entries of a part for which a thread is worth its start."""
+
+
+class CountGrid(NamedTuple):
+    """The counts of a node, occupied or not.
+
+    Attributes:
+        node: Level of each QID.
+        packing: How the groups at that node make up the number of a cell; of one word.
+        counts: Shape (product of the groups,), by that number.
+    """
+
+    node: Node
+    packing: Packing
+    counts: NDArray[np.signedinteger[Any]]
+
+
+def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
+    """Rolls a grid up.
+
+    Args:
+        grid: Of a node that is nowhere coarser than ``node``.
+        node: Level of each QID.
+        packing: Of the node.
+        hierarchies: One per QID.
+    """
+    sizes, counts = list(grid.packing.sizes), grid.counts
+    for axis in _order(sizes, packing.sizes):
+        to = hierarchies[axis].rolled(grid.node[axis], node[axis]).astype(np.int64)
+        counts = _fold(counts.reshape(prod(sizes[:axis]), sizes[axis], prod(sizes[axis + 1 :])), to, packing.sizes[axis])
+        sizes[axis] = packing.sizes[axis]
+    return CountGrid(node, packing, counts)
+
+
+def _order(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
+    """Returns the axes that become shorter in the order that costs least: what an axis leaves, the next one has to read."""
+    costs = [LAST_AXIS if axis == len(fine) - 1 else 1 for axis in range(len(fine))]
+    saved = [(1 - to / of) / cost for of, to, cost in zip(fine, coarse, costs, strict=True)]
+    return sorted((axis for axis, share in enumerate(saved) if share), key=lambda axis: -saved[axis])
+
+
+def _fold(counts: Counts, to: NDArray[np.int64], groups: int) -> Counts:
+    """Adds up the middle axis of an array of three by the group of each of its entries; one-dimensional."""
+    outer, _, inner = counts.shape
+    if inner == 1:
+        out: Counts = np.zeros((outer, groups), counts.dtype)
+        table = counts.reshape(outer, len(to))
+
+        def last(rows: slice) -> None:
+            fold_last(table[rows], to, out[rows])
+
+        parts_in_parallel(last, outer, least=-(-LEAST_ENTRIES // len(to)))
+        return out.ravel()
+    whole: Counts = np.zeros((outer, groups, inner), counts.dtype)
+
+    # What is alone on the outer axis is shared out along the inner one.
+    def wide(part: slice) -> None:
+        fold_axis(counts, to, whole, 0, outer, part.start, part.stop)
+
+    def deep(part: slice) -> None:
+        fold_axis(counts, to, whole, part.start, part.stop, 0, inner)
+
+    shared, fold = (outer, deep) if outer > 1 else (inner, wide)
+    parts_in_parallel(fold, shared, least=-(-LEAST_ENTRIES * shared // counts.size))
+    return whole.ravel()
+
 
 FOLDED = 8
 """Entries of a grid that cost as much to roll up as an occupied cell does."""
@@ -44,7 +114,7 @@ SHRINK = 4
 """How many times smaller than a grid another on the way from it is at least."""
 
 
-Told = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArray[np.int64]]
+BundledCodes = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArray[np.int64]]
 """Codes of cells, shape (cells, bundles), where each bundle starts in the table of what they are worth, and the table."""
 
 
@@ -61,7 +131,7 @@ class Occupied:
 
     node: Node
     packing: Packing
-    words: Words
+    words: PackedWords
     counts: NDArray[np.signedinteger[Any]]
 
     @property
@@ -89,7 +159,7 @@ class Occupied:
         parts_in_parallel(take_apart, len(self.counts))
         return codes
 
-    def telling(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Told:
+    def varying_codes(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> BundledCodes:
         """Returns what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
 
         Args:
@@ -97,12 +167,12 @@ class Occupied:
             packing: Of the node.
             hierarchies: One per QID.
         """
-        places = self.bundles.telling(packing.sizes)
+        places = self.bundles.varying_bundles(packing.sizes)
         step = places[1] - places[0] if len(places) > 1 else 1
         evenly = range(places[0], places[-1] + 1, step)
         # Any two of three are evenly spaced, and nothing is copied.
         rows = self.bundled[places[0] : places[-1] + 1 : step] if list(evenly) == places else self.bundled[places]
-        return rows.T, *self.bundles.worth(worth_of_groups(self.node, node, packing, hierarchies), places)
+        return rows.T, *self.bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
 
 
 Form = CountGrid | Occupied
@@ -170,7 +240,7 @@ class RecordRollUps(RollUps[Form]):
             return base
         self.made += 1
         made = self._rolled(base, node)
-        if keep and worth_keeping(self._work(base), self._work(made)):
+        if keep and pays_to_cache(self._work(base), self._work(made)):
             self._put(made, base)
         return made
 
@@ -179,12 +249,12 @@ class RecordRollUps(RollUps[Form]):
         if isinstance(base, CountGrid):
             return folded(base, node, packing, self._hierarchies)
         if fits_array(packing, len(base.counts)):
-            codes, starts, worth = base.telling(node, packing, self._hierarchies)
+            codes, starts, worth = base.varying_codes(node, packing, self._hierarchies)
             return CountGrid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
         # What is kept makes room for the table.
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
-            keys = number_cells(*base.telling(node, packing, self._hierarchies))
+            keys = number_cells(*base.varying_codes(node, packing, self._hierarchies))
             rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
             return Occupied(node, packing, (keys[rows],), sums)
         cells = self._root_cells if base is self._kept[0] else _taken_apart(base)

@@ -12,12 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 
 LARGE = 20_000
 SHRINK = 8
-MOST_KEPT = 256
+MOST_CACHED = 256
 
 
 class NodeCounts(Protocol):
@@ -34,11 +34,11 @@ class NodeCounts(Protocol):
         ...
 
 
-Kept = TypeVar("Kept", bound=NodeCounts)
+CachedCounts = TypeVar("CachedCounts", bound=NodeCounts)
 Decided = NDArray[np.int8] | None
 
 
-class RollUps(ABC, Generic[Kept]):
+class RollUps(ABC, Generic[CachedCounts]):
     """Histograms of nodes, each rolled up from the cheapest finer one at hand.
 
     From a small histogram this is cheap; from a large one it is not. So a large one is first rolled up to a node between that many others
@@ -55,7 +55,7 @@ class RollUps(ABC, Generic[Kept]):
         made: How many histograms were rolled up.
     """
 
-    def __init__(self, first: Kept, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
+    def __init__(self, first: CachedCounts, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
         self._hierarchies = hierarchies
         self._sizes = [[len(labels) for labels in hierarchy.labels] for hierarchy in hierarchies]
         self._logarithms = [[log(fine / coarse) for fine, coarse in pairwise(sizes)] for sizes in self._sizes]
@@ -72,7 +72,7 @@ class RollUps(ABC, Generic[Kept]):
         self._decided = decided
         self.made = 0
 
-    def _base(self, node: Node) -> Kept:
+    def _base(self, node: Node) -> CachedCounts:
         """Returns a histogram from which the node is cheap, making those between that are worth it."""
         finer = np.flatnonzero((self._nodes <= np.array(node)[:, None]).all(axis=0))
         index = int(finer[self._works[finer].argmin()])
@@ -85,7 +85,7 @@ class RollUps(ABC, Generic[Kept]):
             base = self._keep(base, between)
         return base
 
-    def _between(self, base: Kept, node: Node) -> Node:
+    def _between(self, base: CachedCounts, node: Node) -> Node:
         """Returns a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
         step = list(base.node)
         sizes, most = [self._sizes[qid][level] for qid, level in enumerate(step)], self._most_between(base)
@@ -137,10 +137,10 @@ class RollUps(ABC, Generic[Kept]):
         return gain
 
     @abstractmethod
-    def _keep(self, base: Kept, node: Node) -> Kept:
+    def _keep(self, base: CachedCounts, node: Node) -> CachedCounts:
         """Rolls up a node between, and keeps it."""
 
-    def _put(self, made: Kept, base: Kept) -> None:
+    def _put(self, made: CachedCounts, base: CachedCounts) -> None:
         """Keeps a histogram that was rolled up from another."""
         room = self._room(made)
         price = self._work(base) / max(room, 1)
@@ -154,26 +154,26 @@ class RollUps(ABC, Generic[Kept]):
 
     def _let_go(self, capacity: float) -> None:
         """Lets kept histograms go until they take no more than that; the root stays."""
-        while len(self._kept) > MOST_KEPT or sum(self._rooms) > capacity:
+        while len(self._kept) > MOST_CACHED or sum(self._rooms) > capacity:
             least = min(range(1, len(self._kept)), key=self._standing.__getitem__)
             self._gone = self._standing[least]
             for each in (self._kept, self._rooms, self._prices, self._standing):
                 del each[least]
             self._nodes, self._works = np.delete(self._nodes, least, axis=1), np.delete(self._works, least)
 
-    def _most_between(self, base: Kept) -> int:
+    def _most_between(self, base: CachedCounts) -> int:
         """Returns how many cells a node on the way from a histogram may have at most."""
         return len(base.counts) // SHRINK
 
-    def _work(self, kept: Kept) -> int:
+    def _work(self, kept: CachedCounts) -> int:
         """Returns what rolling a histogram up costs, in cells."""
         return len(kept.counts)
 
-    def _room(self, kept: Kept) -> int:
+    def _room(self, kept: CachedCounts) -> int:
         """Returns how much of the capacity a kept histogram takes."""
         return len(kept.counts)
 
 
-def worth_keeping(base: int, made: int) -> bool:
+def pays_to_cache(base: int, made: int) -> bool:
     """Tells whether a histogram is so much less work than what it was rolled up from that keeping it pays."""
     return base > LARGE and 2 * made <= base

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from core.kmember.class_dissolution import dissolve, split_grown
 from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, seated, sit_down, stand_up
 from core.kmember.growing import grow
-from core.kmember.set_labels import CodedRecords, block_of, kernel, price_with, set_label_price, words_for
-from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, ascending_order, greatest, whole
+from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, kernel, price_with, set_label_price
+from core.recoding.price_kernels import SIZE, Numbers, Prices, RankPositions, ascending_order, greatest, whole
 
 Step = tuple[int, int, int]
 
@@ -108,18 +108,18 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
 
 @kernel
 def improve_blocks(
-    places: Places,
-    owned: Places,
+    places: RankPositions,
+    owned: RankPositions,
     counted: NDArray[np.bool_],
     starts: Numbers,
-    owners: Places,
+    owners: RankPositions,
     k: int,
     prices: Prices,
     told: Prices,
     passes: int,
     anew: bool,
     figures: Numbers,
-) -> Places:
+) -> RankPositions:
     """Betters the classes of each block; none is left with more that is published than it came with.
 
     Args:
@@ -154,8 +154,8 @@ def improve_blocks(
 
 @kernel
 def _best_of(
-    records: CodedRecords, given: Places, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
-) -> Places:
+    records: CodedRecords, given: RankPositions, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
+) -> RankPositions:
     """Returns the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
@@ -173,7 +173,7 @@ def _best_of(
 
 
 @kernel
-def _split(records: CodedRecords, owners: Places, k: int, prices: Prices) -> Places:
+def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices) -> RankPositions:
     """Grows classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
     numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
     names, first = whole(0), whole(0)
@@ -183,7 +183,7 @@ def _split(records: CodedRecords, owners: Places, k: int, prices: Prices) -> Pla
     ascending = ascending_order(numbered)
     for row in range(owners.shape[0]):
         order[row] = ascending[row]
-    words = words_for(records)
+    words = bitset_words_for(records)
     for end in range(1, order.shape[0] + 1):
         if end < order.shape[0] and owners[order[end]] == owners[order[first]]:
             continue
@@ -196,8 +196,8 @@ def _split(records: CodedRecords, owners: Places, k: int, prices: Prices) -> Pla
 
 @kernel
 def _better(
-    records: CodedRecords, owners: Places, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
-) -> tuple[Places, int, int]:
+    records: CodedRecords, owners: RankPositions, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
+) -> tuple[RankPositions, int, int]:
     """Betters classes, unless more were published then.
 
     Returns:
@@ -234,7 +234,7 @@ def _total(classes: Classes, prices: Prices) -> int:
 
 
 @kernel
-def _dense(owners: Places) -> Places:
+def _dense(owners: RankPositions) -> RankPositions:
     """Numbers classes without gaps, in the order of their numbers."""
     low = high = owners[0]
     for owner in owners:

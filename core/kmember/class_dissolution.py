@@ -9,15 +9,15 @@ from core.kmember.growing import grow
 from core.kmember.set_labels import (
     CodedRecords,
     SetLabels,
+    bitset_words_for,
     copy_set_label,
     kernel,
     price_with,
     room_of,
     set_label_price,
     take_into,
-    words_for,
 )
-from core.recoding.price_kernels import Numbers, Places, Prices, ascending_order, whole
+from core.recoding.price_kernels import Numbers, Prices, RankPositions, ascending_order, whole
 
 
 @kernel
@@ -27,7 +27,7 @@ def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
     Where labels are groups, records often fit under labels that others publish already.
     """
     count = classes.sizes.shape[0]
-    grown, sizes = room_of(count, records.places.shape[1], words_for(records)), np.zeros(count, np.int64)
+    grown, sizes = room_of(count, records.positions.shape[1], bitset_words_for(records)), np.zeros(count, np.int64)
     costs, given, passes = np.zeros(count, np.int64), np.zeros(count, np.int64), whole(0)
     targets, gone = np.zeros(classes.members.shape[1], np.int64), whole(0)
     for number in range(count):
@@ -105,8 +105,8 @@ def _placed(
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
     """Splits every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
-    words, split = words_for(records), whole(0)
-    scratch: Places = np.zeros(classes.owners.shape[0], np.int32)
+    words, split = bitset_words_for(records), whole(0)
+    scratch: RankPositions = np.zeros(classes.owners.shape[0], np.int32)
     for number in range(classes.sizes.shape[0]):
         size = classes.sizes[number]
         if size < 2 * k:

@@ -6,9 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.kmember.set_labels import NEVER, CodedRecords, SetLabels, copy_set_label, kernel, price_with, room_of, set_label_price, words_for
+from core.kmember.set_labels import (
+    NEVER,
+    CodedRecords,
+    SetLabels,
+    bitset_words_for,
+    copy_set_label,
+    kernel,
+    price_with,
+    room_of,
+    set_label_price,
+)
 from core.kmember.tables import price_values
-from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, greatest, whole
+from core.recoding.price_kernels import SECOND, SIDE, Numbers, Prices, RankPositions, column_price, greatest, whole
 
 MOST_COSTS = 1 << 23
 """Entries of a table of costs, of which a block has two; 32 MB."""
@@ -34,9 +44,9 @@ class Classes(NamedTuple):
         totals: Shape (most classes,), scratch: what `costs_with` found.
     """
 
-    owners: Places
-    seats: Places
-    members: Places
+    owners: RankPositions
+    seats: RankPositions
+    members: RankPositions
     sizes: Numbers
     prices: Numbers
     set_labels: SetLabels
@@ -44,13 +54,13 @@ class Classes(NamedTuple):
     spared: Numbers
     without: SetLabels
     most: Numbers
-    costs: Places
-    core_costs: Places
+    costs: RankPositions
+    core_costs: RankPositions
     totals: Numbers
 
 
 @kernel
-def seated(records: CodedRecords, prices: Prices, owners: Places, k: int) -> Classes:
+def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
     """Makes the classes of a block, given the class of each record.
 
     Args:
@@ -59,7 +69,7 @@ def seated(records: CodedRecords, prices: Prices, owners: Places, k: int) -> Cla
         owners: Shape (n,), int32, dense from 0. It stays the one that the classes change.
         k: Persons or records that each has.
     """
-    size, columns, words = owners.shape[0], records.places.shape[1], words_for(records)
+    size, columns, words = owners.shape[0], records.positions.shape[1], bitset_words_for(records)
     sizes = np.zeros(max(greatest(owners) + 1, size // k), np.int64)
     for row in range(size):
         sizes[owners[row]] += 1
@@ -128,7 +138,7 @@ def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int
 
 
 @kernel
-def costs_with(set_labels: SetLabels, costs: Places, records: CodedRecords, row: int, prices: Prices, totals: Numbers) -> None:
+def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecords, row: int, prices: Prices, totals: Numbers) -> None:
     """Writes what each class costs with one record more.
 
     Args:
@@ -154,7 +164,7 @@ def costs_with(set_labels: SetLabels, costs: Places, records: CodedRecords, row:
 
 
 @kernel
-def cost_with(values: Places, costs: Places, row: int, number: int) -> int:
+def cost_with(values: RankPositions, costs: RankPositions, row: int, number: int) -> int:
     """Returns what one class costs with one record more, by a table as `Classes` has it; 0 where there is none."""
     total = whole(0)
     if costs.shape[0]:
@@ -164,9 +174,9 @@ def cost_with(values: Places, costs: Places, row: int, number: int) -> int:
 
 
 @kernel
-def _gather(records: CodedRecords, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
+def _gather(records: CodedRecords, members: RankPositions, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
     """Works out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
-    places = records.places
+    places = records.positions
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = cores.values[at, word] = 0
     for column in range(places.shape[1]):
@@ -185,7 +195,7 @@ def _gather(records: CodedRecords, members: Places, size: int, set_labels: SetLa
 
 @kernel
 def _gather_values(
-    records: CodedRecords, members: Places, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int
+    records: CodedRecords, members: RankPositions, size: int, set_labels: SetLabels, cores: SetLabels, at: int, column: int
 ) -> None:
     if records.bit_starts[column] == records.bit_starts[column + 1]:
         set_labels.counts[at, column] = cores.counts[at, column] = 1
@@ -210,13 +220,13 @@ def _spare(
     set_labels: SetLabels,
     cores: SetLabels,
     number: int,
-    members: Places,
+    members: RankPositions,
     without: SetLabels,
     spared: Numbers,
 ) -> None:
     """Writes what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
     lows, highs, counts, words = without.low, without.high, without.counts, without.values
-    terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.places, records.bits, cores.values
+    terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.positions, records.bits, cores.values
     for row in members:
         spared[row] = 0
         for word in range(words.shape[1]):

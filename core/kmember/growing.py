@@ -17,11 +17,11 @@ from core.kmember.set_labels import (
     take_into,
 )
 from core.kmember.tables import price_values
-from core.recoding.price_kernels import Numbers, Places, Prices, whole
+from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 
 @kernel
-def grow(records: CodedRecords, rows: Places, k: int, prices: Prices, owners: Places, numbers: Numbers, words: int) -> int:
+def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int) -> int:
     """Makes classes of some records, one after the other: a seed, then always the record that makes the class cost least.
 
     The last record that is left is the next seed. What is too little for a class joins the classes that it makes dearer by least.
@@ -40,7 +40,7 @@ def grow(records: CodedRecords, rows: Places, k: int, prices: Prices, owners: Pl
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    set_labels, sizes = room_of(most + 1, records.places.shape[1], words), np.zeros(most, np.int64)
+    set_labels, sizes = room_of(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
     made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
         filled, size = _grow_one(records, left, size, k, prices, set_labels, made, costs)
@@ -60,7 +60,7 @@ def grow(records: CodedRecords, rows: Places, k: int, prices: Prices, owners: Pl
 
 @kernel
 def _grow_one(
-    records: CodedRecords, left: Places, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: Places
+    records: CodedRecords, left: RankPositions, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: RankPositions
 ) -> tuple[int, int]:
     """Grows one class, whose records are put behind those that are left.
 
@@ -88,7 +88,9 @@ def _grow_one(
 
 
 @kernel
-def _nearest(values: Places, people: Places, left: Places, size: int, end: int, costs: Places, price: int) -> tuple[int, int]:
+def _nearest(
+    values: RankPositions, people: RankPositions, left: RankPositions, size: int, end: int, costs: RankPositions, price: int
+) -> tuple[int, int]:
     """Returns where, of those that are left, the record is that makes a class cost least, and what it then costs; -1 if there is none.
 
     Args:
@@ -116,7 +118,7 @@ def _nearest(values: Places, people: Places, left: Places, size: int, end: int, 
 
 
 @kernel
-def _seed(records: CodedRecords, left: Places, size: int) -> int:
+def _seed(records: CodedRecords, left: RankPositions, size: int) -> int:
     """Puts the last record that is somebody's at the end of those that are left and takes it off; returns how many then are."""
     if records.people.shape[0] == 0:
         return size - 1
@@ -128,7 +130,7 @@ def _seed(records: CodedRecords, left: Places, size: int) -> int:
 
 
 @kernel
-def _is_in(people: Places, left: Places, first: int, end: int, row: int) -> bool:
+def _is_in(people: RankPositions, left: RankPositions, first: int, end: int, row: int) -> bool:
     """Tells whether a record is nobody's, or somebody's who has a record in the class already; never where no person is named."""
     if people.shape[0] == 0:
         return False

@@ -19,11 +19,11 @@ from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import told_of
+from core.mondrian.recoding import disclosure_prices
 from core.mondrian.rows import CutDisclosure
 from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
-from core.recoding.price_kernels import Numbers, Places, Prices
+from core.recoding.price_kernels import Numbers, Prices, RankPositions
 from core.recoding.prices import LabelPrices, label_prices
 from core.units.rows import EVERY_RECORD
 from core.units.unit import Unit
@@ -34,11 +34,11 @@ BLOCK, FEW = 2_000, 50_000
 """Records of a block; how many records are few, which are put into blocks once more."""
 LEAST_CLASSES = 20
 """Classes of a block."""
-MOST_ROUNDS = 4
-"""Further rounds find little."""
+MOST_DIVISIONS = 4
+"""Further divisions into blocks find little."""
 TABLES, BYTES_PER_ENTRY = 1 << 27, 8
 """Bytes that the two tables of costs of all blocks that are worked on at a time may take, and an entry of both."""
-NONE: Places = np.empty(0, np.int32)
+NONE: RankPositions = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Effort:
 
     Attributes:
         block: About how many records a block has.
-        rounds: How often classes are put into blocks, the first time included.
+        block_divisions: How often classes are put into blocks, the first time included.
         passes: How often a block is looked through for steps, at most.
     """
 
     block: int
-    rounds: int
+    block_divisions: int
     passes: int
 
     @classmethod
@@ -65,7 +65,7 @@ class Effort:
             effort: From 1.
             block: Its records; left to the number of records if None.
         """
-        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_ROUNDS), 1)
+        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_DIVISIONS), 1)
 
 
 class _Costs(NamedTuple):
@@ -94,7 +94,7 @@ class Members:
     k: int
     unit: Unit = EVERY_RECORD
 
-    def clustered(self, effort: Effort) -> tuple[Places, dict[str, int]]:
+    def clustered(self, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         """Makes classes of k persons or more; without persons of k to 2k - 1 records.
 
         Args:
@@ -105,7 +105,7 @@ class Members:
         """
         return self._worked_on(None, effort)
 
-    def bettered(self, classes: Places, effort: Effort) -> tuple[Places, dict[str, int]]:
+    def bettered(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         """Betters classes of any origin by the same steps, each where all then costs less.
 
         Args:
@@ -117,13 +117,13 @@ class Members:
         """
         return self._worked_on(classes, effort)
 
-    def _worked_on(self, classes: Places | None, effort: Effort) -> tuple[Places, dict[str, int]]:
+    def _worked_on(self, classes: RankPositions | None, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         prices, places, counted = label_prices(self.labels)
         costs = _Costs(prices, label_prices(self.labels, published=1, held=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
         ranks, figures = ranks_of(self.codes, self.axes), np.zeros(3, np.int64)
         by_digest = order_of_digests(record_digests(self.codes))
-        for number in range(effort.rounds):
+        for number in range(effort.block_divisions):
             anew = classes is None
             if classes is None:
                 blocks = self._blocks(ranks, effort.block)
@@ -144,15 +144,15 @@ class Members:
         return classes, dict(zip(("steps", "dissolved", "split"), figures.tolist(), strict=True))
 
     def _in_blocks(
-        self, values: Places, people: Places, starts: Numbers, owners: Places, costs: _Costs, passes: int, anew: bool
-    ) -> tuple[Places, Numbers]:
+        self, values: RankPositions, people: RankPositions, starts: Numbers, owners: RankPositions, costs: _Costs, passes: int, anew: bool
+    ) -> tuple[RankPositions, Numbers]:
         """Betters the classes of blocks, some of which each thread takes; arguments as of ``improve_blocks``.
 
         Returns:
             The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were, shape (3,).
         """
 
-        def of_some(part: slice) -> tuple[Places, Numbers]:
+        def of_some(part: slice) -> tuple[RankPositions, Numbers]:
             rows, steps = slice(int(starts[part.start]), int(starts[part.stop])), np.zeros(3, np.int64)
             mine, here = people[rows] if len(people) else people, starts[part.start : part.stop + 1] - rows.start
             made = improve_blocks(
@@ -167,25 +167,25 @@ class Members:
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
         """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
-        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), told_of(self.labels, self.axes))
+        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), disclosure_prices(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
         most = block if self.unit.people is None else len(ranks)
         return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
 
-    def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> Places:
+    def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> RankPositions:
         """Cuts each block into classes; returns the class of each record, shape (n,), those of a block one after the other."""
-        found, told = np.empty(len(ranks), np.int32), told_of(self.labels, self.axes)
+        found, told = np.empty(len(ranks), np.int32), disclosure_prices(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
         leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
-    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> Places:
+    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> RankPositions:
         """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
         ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
         return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()
 
-    def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: Places, block: int, score: Score) -> Numbers:
+    def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: RankPositions, block: int, score: Score) -> Numbers:
         """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""
         _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
         made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(Promise(max(block // 2, self.k))), score)
@@ -225,12 +225,12 @@ def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, l
     return made
 
 
-def _one_after_the_other(parts: Sequence[Places]) -> Places:
+def _one_after_the_other(parts: Sequence[RankPositions]) -> RankPositions:
     """Numbers the classes of some parts, of each dense from 0, those of a part after those of the one before."""
     counts = [int(part.max(initial=-1)) + 1 for part in parts]
     return np.concatenate(parts) + np.repeat(np.cumsum([0, *counts[:-1]]), [len(part) for part in parts]).astype(np.int32)
 
 
-def _ascending(owners: Places) -> Places:
+def _ascending(owners: RankPositions) -> RankPositions:
     """Numbers classes, each of which stands together, in the order in which they stand."""
     return np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])]).astype(np.int32)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, ascending_order, column_price, whole
+from core.recoding.price_kernels import FIRST, SIDE, Prices, RankPositions, ascending_order, column_price, whole
 
 MODULES = (
     "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing",
@@ -43,15 +43,15 @@ class CodedRecords(NamedTuple):
         value_bits: Shape (values,), int32: the bit of each value, -1 in columns whose values are not counted.
     """
 
-    places: Places
-    bits: Places
-    people: Places
-    values: Places
-    firsts: Places
-    starts: Places
-    bit_starts: Places
-    value_places: Places
-    value_bits: Places
+    positions: RankPositions
+    bits: RankPositions
+    people: RankPositions
+    values: RankPositions
+    firsts: RankPositions
+    starts: RankPositions
+    bit_starts: RankPositions
+    value_positions: RankPositions
+    value_bits: RankPositions
 
 
 class SetLabels(NamedTuple):
@@ -64,10 +64,10 @@ class SetLabels(NamedTuple):
         counts: Shape (m, columns), int32: how many different ones.
     """
 
-    low: Places
-    high: Places
+    low: RankPositions
+    high: RankPositions
     values: NDArray[np.uint64]
-    counts: Places
+    counts: RankPositions
 
 
 @kernel
@@ -82,7 +82,7 @@ def room_of(size: int, columns: int, words: int) -> SetLabels:
 
 
 @kernel
-def words_for(records: CodedRecords) -> int:
+def bitset_words_for(records: CodedRecords) -> int:
     """Returns how many words the bits of a block take."""
     return (int(records.bit_starts[-1]) + 63) // 64
 
@@ -92,8 +92,8 @@ def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> No
     """Makes a set label that of one record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
-    for column in range(records.places.shape[1]):
-        set_labels.low[at, column] = set_labels.high[at, column] = records.places[row, column]
+    for column in range(records.positions.shape[1]):
+        set_labels.low[at, column] = set_labels.high[at, column] = records.positions[row, column]
         bit = records.bits[row, column]
         set_labels.counts[at, column] = 1
         if bit >= 0:
@@ -103,8 +103,8 @@ def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> No
 @kernel
 def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
     """Takes one record more into a set label."""
-    for column in range(records.places.shape[1]):
-        place, bit = records.places[row, column], records.bits[row, column]
+    for column in range(records.positions.shape[1]):
+        place, bit = records.positions[row, column], records.bits[row, column]
         set_labels.low[at, column] = min(set_labels.low[at, column], place)
         set_labels.high[at, column] = max(set_labels.high[at, column], place)
         if bit >= 0 and not set_labels.values[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
@@ -146,7 +146,7 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
         prices.terms,
         prices.numbers,
     )
-    places, bits = records.places, records.bits
+    places, bits = records.positions, records.bits
     total = before = known = whole(0)
     for column in range(places.shape[1]):
         place, bit, count = whole(places[row, column]), bits[row, column], whole(counts[at, column])
@@ -159,7 +159,9 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
 
 
 @kernel
-def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices: Prices, scratch: Places) -> CodedRecords:
+def block_of(
+    places: RankPositions, people: RankPositions, counted: NDArray[np.bool_], prices: Prices, scratch: RankPositions
+) -> CodedRecords:
     """Numbers the different values of a block.
 
     Args:

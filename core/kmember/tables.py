@@ -24,8 +24,8 @@ from core.recoding.price_kernels import (
     UNIT,
     WEIGHT,
     Numbers,
-    Places,
     Prices,
+    RankPositions,
     column_price,
     first_not_below,
     whole,
@@ -33,7 +33,7 @@ from core.recoding.price_kernels import (
 
 
 @kernel
-def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: Places, to: int) -> None:
+def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int) -> None:
     """Writes what a set label costs in a column with each value of the block.
 
     Args:
@@ -53,7 +53,7 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
         prices.terms,
         prices.numbers,
     )
-    places, bits, starts, bit_starts = records.value_places, records.value_bits, records.starts, records.bit_starts
+    places, bits, starts, bit_starts = records.value_positions, records.value_bits, records.starts, records.bit_starts
     changed = False
     for column in range(terms.shape[0]):
         first, end, low, high, count = starts[column], starts[column + 1], lows[at, column], highs[at, column], counts[at, column]
@@ -82,7 +82,16 @@ def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int
 
 @kernel
 def _price_labels(
-    terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
+    terms: Numbers,
+    numbers: RankPositions,
+    column: int,
+    low: int,
+    high: int,
+    places: RankPositions,
+    first: int,
+    end: int,
+    costs: RankPositions,
+    to: int,
 ) -> None:
     """Writes what the label of a set label and each value costs.
 
@@ -118,7 +127,16 @@ def _price_labels(
 
 @kernel
 def _price_levels(
-    terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
+    terms: Numbers,
+    numbers: RankPositions,
+    column: int,
+    low: int,
+    high: int,
+    places: RankPositions,
+    first: int,
+    end: int,
+    costs: RankPositions,
+    to: int,
 ) -> None:
     """Does it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
@@ -135,7 +153,16 @@ def _price_levels(
 
 @kernel
 def _add_held(
-    terms: Numbers, column: int, count: int, words: NDArray[np.uint64], at: int, bits: Places, first: int, end: int, costs: Places, to: int
+    terms: Numbers,
+    column: int,
+    count: int,
+    words: NDArray[np.uint64],
+    at: int,
+    bits: RankPositions,
+    first: int,
+    end: int,
+    costs: RankPositions,
+    to: int,
 ) -> None:
     """Adds what the different values cost that a set label has with each value.
 
@@ -161,7 +188,7 @@ def _add_held(
 
 
 @kernel
-def _price_pair(set_labels: SetLabels, at: int, records: CodedRecords, prices: Prices, costs: Places, to: int, column: int) -> None:
+def _price_pair(set_labels: SetLabels, at: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int, column: int) -> None:
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
         set_labels.high,
@@ -170,7 +197,7 @@ def _price_pair(set_labels: SetLabels, at: int, records: CodedRecords, prices: P
         prices.terms,
         prices.numbers,
     )
-    places, bits, firsts, other = records.places, records.bits, records.firsts, column - 1
+    places, bits, firsts, other = records.positions, records.bits, records.firsts, column - 1
     for value in range(records.starts[column], records.starts[column + 1]):
         row = firsts[value]
         place, first, known = whole(places[row, column]), bits[row, other], whole(counts[at, other])

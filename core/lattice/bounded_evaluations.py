@@ -11,17 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
-from core.lattice.expected_squares import ExpectedSquares
+from core.lattice.expected_squares import ExpectedSquareSums
 from core.lattice.lattice import Lattice
-from core.lattice.node_classes import Parts, node_classes
+from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
-from core.lattice.search import KEPT_CELLS, Rank, unwatched
-from core.lattice.suppression_penalties import Levels, SuppressionPenalties, suppression_penalty_at
+from core.lattice.search import MOST_CACHED_CELLS, Rank, unwatched
 from core.losses.losses import Loss, loss_of
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
@@ -31,9 +29,9 @@ from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
 # What was forgotten is rolled up again: right all the same, and only some of the effort is lost.
-NO_SURCHARGES: Levels = np.zeros((0, 0))
-KEPT_NODES = 50_000
-MOST_READ_AGAIN = 1 << 18
+NO_SUPPRESSION_PENALTIES: Levels = np.zeros((0, 0))
+CACHED_NODES = 50_000
+MOST_CELLS_REREAD = 1 << 18
 """Cells of a root that are read for every node where objectives have prices."""
 
 Steps = tuple[int, ...]
@@ -91,11 +89,11 @@ class Evaluations:
     most_suppressed: int
     objective: str
     effort: int
-    kept_cells: int = KEPT_CELLS
+    most_cached_cells: int = MOST_CACHED_CELLS
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    look: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -114,16 +112,16 @@ class Evaluations:
         self._seen: dict[Steps, NodeRollUp] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
-        finer = self.root.cells <= MOST_READ_AGAIN and self.persons is None and not self.sensitive
+        finer = self.root.cells <= MOST_CELLS_REREAD and self.persons is None and not self.sensitive
         self._penalties_of_suppression = (
             SuppressionPenalties(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
         )
         parts: Parts = "root" if finer and self._penalties_of_suppression else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
-        self._likely = None if self.prices or not self._counting.squares else ExpectedSquares(self.root, qids, self.levels)
+        self._likely = None if self.prices or not self._counting.sums_squares else ExpectedSquareSums(self.root, qids, self.levels)
         self._finest: int | None = None
-        given = self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.persons
+        given = self.root, self.hierarchies, self.most_cached_cells, None, self.sensitive, self.persons
         self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)
         self._counts_units = self._counting.of_units and not self._classes.adds_up
         # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
@@ -151,20 +149,17 @@ class Evaluations:
         Args:
             steps: The node.
             keep: Whether coarser nodes will be asked for.
-
-        Raises:
-            SpentError: it would need one roll-up more than the effort allows.
         """
         if steps in self._seen:
             return self._seen[steps]
         if self.spent >= self.effort:
             raise SpentError
-        self.look()
+        self.report_progress()
         self.spent += 1
         seen = self._roll_up(self.node(steps), keep=keep)
-        if len(self._seen) >= KEPT_NODES:
+        if len(self._seen) >= CACHED_NODES:
             # A dict keeps the order of insertion, so what is forgotten depends on the search alone and runs end alike.
-            for old in list(islice(self._seen, KEPT_NODES // 2)):
+            for old in list(islice(self._seen, CACHED_NODES // 2)):
                 del self._seen[old]
         self._seen[steps] = seen
         if seen.loss.suppressed <= self.most_suppressed and (self.best is None or self.rank(steps, seen) < self.best):
@@ -194,7 +189,7 @@ class Evaluations:
         )
 
     def _suppression_penalties_of(self, node: Node, lost: Cells) -> Levels:
-        return self._penalties_of_suppression.of(lost, node) if self._penalties_of_suppression else NO_SURCHARGES
+        return self._penalties_of_suppression.of(lost, node) if self._penalties_of_suppression else NO_SUPPRESSION_PENALTIES
 
     def _value(self, node: Node, loss: Loss, table: ClassTable, failing: Failing, suppression_penalty: float) -> int | float:
         published = len(failing) - int(np.count_nonzero(failing))

@@ -21,7 +21,7 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
   (`core.privacy.promise`).
 - At prices (``core.lattice.objectives``) a record is charged for the groups that it is published with, never less at coarser levels, or
   as suppressed, never less than published. What fails at ``high`` fails at v. So v costs no less than all records at the prices of ``low``,
-  but those that fail at ``high`` as suppressed (``core.lattice.suppression_penalties``). The finer ``high``, the more of them: this is
+  but those that fail at ``high`` as suppressed (``core.lattice.node_classes``). The finer ``high``, the more of them: this is
   what excludes where the limit lets all records be suppressed, so that no node fails to pass.
 - DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
 
@@ -47,20 +47,116 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from math import prod
+from math import inf, prod, sqrt
 from typing import NamedTuple
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.lattice.bounded_evaluations import Evaluations, Steps
-from core.lattice.greedy_walks import changed, hunt
+from core.lattice.bounded_evaluations import Evaluations, NodeRollUp, Steps
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import KEPT_CELLS, SearchResult, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, SearchResult, unwatched
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
+
+# Fixed walks and no random restarts: the node that is found must not depend on a seed.
+WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
+TINY = 1e-6
+
+
+def changed(steps: Steps, qid: int, step: int) -> Steps:
+    """Returns steps with that of one QID replaced."""
+    return (*steps[:qid], step, *steps[qid + 1 :])
+
+
+def hunt(nodes: Evaluations) -> Iterator[None]:
+    """Looks for better and better nodes; yields after each walk, ends where no walk betters the best."""
+    dive(nodes, nodes.top)
+    yield
+    for walk, weight in WALKS:
+        dive(nodes, nodes.top, weight=weight) if walk == "dive" else dive(nodes, climb(nodes, nodes.bottom, weight))
+        yield
+    bettered = True
+    while bettered:
+        bettered = False
+        for spoilt, qid in list(_spoilt(nodes)):
+            before = nodes.best
+            for weight in (0.0, 1.0):
+                dive(nodes, dive(nodes, spoilt, qid, weight))
+                yield
+            if nodes.best != before:
+                bettered = True
+                break
+
+
+def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
+    """Makes one QID of the best node coarser, by one step first."""
+    for more in range(1, max(nodes.top) + 1):
+        for qid, step in enumerate(nodes.steps):
+            if step + more <= nodes.top[qid]:
+                yield changed(nodes.steps, qid, step + more), qid
+
+
+def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
+    """Goes from a passing node to finer passing ones of lower rank, as far as there are any.
+
+    Args:
+        nodes: The lattice.
+        start: A node that passes.
+        frozen: A QID whose level stays.
+        weight: How much a step counts for suppressing less, against lowering the value: 0 not at all, 1 as a quotient of the two.
+    """
+    current, seen = start, nodes.see(start)
+    gains = {qid: inf for qid, step in enumerate(start) if step and qid != frozen}
+    while gains:
+        # The QID itself breaks ties, else the order in which gains were put in would decide.
+        qid = max(gains, key=lambda qid: (gains[qid], -qid))
+        finer = changed(current, qid, current[qid] - 1)
+        found = nodes.see(finer)
+        # What fails, fails at every finer node; what is no gain now may be one later, but is left for the next walk.
+        if found.least > nodes.most_suppressed or nodes.rank(finer, found) >= nodes.rank(current, seen):
+            del gains[qid]
+            continue
+        gains[qid] = _gain(nodes, seen, found, weight)
+        if gains[qid] >= max(gains.values()):
+            current, seen = finer, found
+            if not current[qid]:
+                del gains[qid]
+    return current
+
+
+def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float) -> float:
+    if seen.value == inf:
+        return inf
+    price = max(found.least - seen.least, 0) / (nodes.most_suppressed + 1) + 0.001
+    return ((seen.value - found.value) / (found.value + TINY) + TINY**2) / _power(price, weight)
+
+
+def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
+    """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
+    current, seen = start, nodes.see(start)
+    costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
+    while seen.least > nodes.most_suppressed:
+        qid = min(costs, key=lambda qid: (costs[qid], -qid))
+        coarser = changed(current, qid, current[qid] + 1)
+        found = nodes.see(coarser)
+        # A model that looks at sensitive values may ask a coarser node to suppress more.
+        saved = max(seen.least - found.least, 0) / (nodes.most_suppressed + 1) + TINY
+        before = nodes.cost(current)
+        costs[qid] = ((nodes.cost(coarser) - before) / (before + TINY) + TINY**2) / _power(saved, weight)
+        if costs[qid] <= min(costs.values()):
+            current, seen = coarser, found
+            if current[qid] == nodes.top[qid]:
+                del costs[qid]
+    return current
+
+
+def _power(base: float, weight: float) -> float:
+    # Not base**weight: pow differs in the last bit between C libraries, a square root does not.
+    return {0.0: 1.0, 0.5: sqrt(base), 1.0: base}[weight]
+
 
 EFFORT = 20_000
 MOST_REGIONS = 50_000
@@ -93,7 +189,7 @@ class Branching:
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
-        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
+        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
         prices: LevelPrices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells

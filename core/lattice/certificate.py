@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import WORD
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
@@ -69,12 +68,12 @@ class Examination:
     most_suppressed: int
     objective: str
     most_cells: int
-    kept_cells: int
+    most_cached_cells: int
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons_of: PersonsOf = lambda root: None
-    look: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
@@ -142,13 +141,13 @@ class Examination:
             self.promise,
             self.most_suppressed,
             self.objective,
-            self.kept_cells,
+            self.most_cached_cells,
             known,
             best,
             self.sensitive,
             self.prices,
             self.persons_of(histogram),
-            self.look,
+            self.report_progress,
         )
         found = search.run()
         self.roots.append(histogram.node)

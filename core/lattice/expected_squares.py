@@ -18,7 +18,7 @@ from core.histograms.histogram import Histogram
 from core.losses.losses import sum_of_squares
 
 
-class ExpectedSquares:
+class ExpectedSquareSums:
     """Guesses for the nodes above a root.
 
     Args:

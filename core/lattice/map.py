@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import FAILS, Lattice
 
 STATUSES = ("fails", "passes", "cut", "unexamined")
@@ -47,7 +47,7 @@ class LatticeMap:
     node: Node
     heights: tuple[dict[str, int], ...]
     drawn: tuple[DrawnNode, ...]
-    whole: bool
+    is_complete: bool
 
 
 def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice: Lattice) -> Statuses:
@@ -91,7 +91,7 @@ def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> La
         statuses: In the shape of the whole lattice of the QIDs.
         node: The chosen node.
     """
-    lattice = Lattice.whole(statuses.shape)
+    lattice = Lattice.from_exact_values(statuses.shape)
     heights, allowed = lattice.heights.astype(np.int64), statuses != BARRED
     counts = np.bincount((heights * len(STATUSES) + statuses)[allowed], minlength=(int(heights.max()) + 1) * len(STATUSES))
     rows = tuple(dict(zip(STATUSES, row, strict=True)) for row in counts.reshape(-1, len(STATUSES)).tolist())

@@ -10,17 +10,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.histograms.record_rollups import RecordRollUps
 from core.histograms.rollups import Decided, RollUps
-from core.units.class_table import ClassTable
+from core.lattice.objectives import LevelPrices
+from core.units.class_table import ClassTable, classes_of
 from core.units.person_rollups import PersonRollUps
 from core.units.persons import CellPersons
-from core.units.sensitive_axes import classes_of
 
 Parts = Literal["any", "root"]
 """Of which cells the parts of classes are asked for: whatever is at hand, or the root's (where there is nothing but records)."""
@@ -56,7 +55,7 @@ class NodeClasses(ABC):
         """How many different units there are in all."""
 
     @property
-    def made(self) -> int:
+    def histograms_rolled_up(self) -> int:
         """How many histograms were rolled up."""
         return self._rolled.made
 
@@ -101,7 +100,8 @@ class _OfPersons(NodeClasses):
         super().__init__(roll_ups)
         self._roll_ups, self._persons, self._of_units = roll_ups, persons, of_units
         self._wholes = {
-            domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
+            domain.qid: (axis, roll_ups.source_value_counts(domain.qid, axis, domain.size))
+            for axis, domain in enumerate(sensitive, start=qids)
         }
 
     @cached_property
@@ -144,3 +144,56 @@ def node_classes(
     qids = len(hierarchies) - len(sensitive)
     roll_ups = PersonRollUps(root, hierarchies, capacity, decided, persons, k, qids, exact=of_units)
     return _OfPersons(roll_ups, persons, sensitive, qids, of_units=of_units)
+
+
+Levels = NDArray[np.float64]
+"""Shape (QIDs, levels), up to the levels of a node: what suppressing some records adds to their price. An array, because many are kept."""
+
+
+class SuppressionPenalties:
+    """Prices of suppression.
+
+    Args:
+        prices: Of the objective.
+        hierarchies: One per axis; those of sensitive columns, the last ones, have no prices.
+        finer: Whether the levels below those of a node are looked at too. If not, it is told as low for them as at the node.
+    """
+
+    def __init__(self, prices: LevelPrices, hierarchies: Sequence[Hierarchy], *, finer: bool = False) -> None:
+        self._extra, self._hierarchies, self._finer = prices.extra, hierarchies, finer
+        self._coarser: dict[tuple[int, int], NDArray[np.uint32]] = {}
+
+    def of(self, lost: Cells, node: Node) -> Levels:
+        """Returns what suppressing cells adds to their price at each level up to those of a node.
+
+        Below the levels of the cells it is told as low as it is there. The same in whatever order the cells come.
+
+        Args:
+            lost: The cells, at the node or finer.
+            node: Level of each axis.
+        """
+        told = np.zeros((len(self._extra), max(node) + 1))
+        for qid, (extra, codes) in enumerate(zip(self._extra, lost.codes.T, strict=False)):
+            if len(extra[-1]):
+                told[qid, : node[qid] + 1] = self._levels(qid, codes, lost, node[qid])
+        return told
+
+    def _levels(self, qid: int, codes: NDArray[np.unsignedinteger], lost: Cells, coarsest: int) -> list[float]:
+        first, extra = lost.node[qid], self._extra[qid]
+        # Whole numbers up to 2^53 add up exactly, so that no sum depends on the order of the cells.
+        records = np.bincount(codes, weights=lost.counts, minlength=len(extra[first]))
+        told = [float(np.dot(records, extra[first]))] * (first + 1)
+        for level in range(first + 1, coarsest + 1):
+            records = np.bincount(self._map(qid, level), weights=records, minlength=len(extra[level]))
+            told.append(float(np.dot(records, extra[level])))
+        return told if self._finer else [told[-1]] * len(told)
+
+    def _map(self, qid: int, level: int) -> NDArray[np.uint32]:
+        if (qid, level) not in self._coarser:
+            self._coarser[qid, level] = self._hierarchies[qid].rolled(level - 1, level)
+        return self._coarser[qid, level]
+
+
+def suppression_penalty_at(node: Node, levels: Levels) -> float:
+    """Returns what is added at a node that is nowhere coarser than what it was told of."""
+    return float(sum((each[level] for each, level in zip(levels, node, strict=False)), start=0.0))

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
@@ -74,7 +73,7 @@ class Counting:
     floor: Callable[[Loss, int, int, int], int | float]
     growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
     region: Callable[[NodeRegion], int | float] | None = None
-    squares: bool = False
+    sums_squares: bool = False
     of_units: bool = False
 
 
@@ -117,11 +116,11 @@ def _class_size(region: NodeRegion) -> float:
 
 
 DM_STAR = Counting(
-    lambda loss, released, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, squares=True
+    lambda loss, released, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, sums_squares=True
 )
 """Σ over published classes |E|² + s² (papers/skald.txt, eq. 4)."""
 DM_ALL = Counting(
-    lambda loss, released, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, squares=True
+    lambda loss, released, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, sums_squares=True
 )
 """Σ over all cells |E|² (El Emam et al. 2009; ARX)."""
 C_AVG = Counting(
@@ -174,7 +173,7 @@ class LevelPrices:
         return LevelPrices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
-        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.suppression_penalties`` tells the rest."""
+        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.node_classes`` tells the rest."""
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from core.charts.picture import Picture, paint, text, width_of
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
-from core.lattice.picture import BOX_GAP, DASH, SAYS, lattice_words, node_box, rows_of_nodes, steps_between
+from core.lattice.picture import BOX_GAP, DASH, NODE_STATES, lattice_sentence, node_box, rows_of_nodes, steps_between
 
 LEFT, RIGHT, HEAD = 34, 78, 26
 ROW, LEAST_ROW, MOST_BARS = 18, 6, 400
@@ -19,13 +19,13 @@ def heights_within(drawn: LatticeMap, width: float) -> Picture:
     """Returns how many nodes of each height there are, as bars, and what their colours mean, not wider than ``width`` pixels."""
     bars, y = _bars(drawn, width)
     signs, y = _signs(drawn, width, y + 14)
-    return Picture(f"The lattice of {drawn.name}", lattice_words(drawn), width, y, "".join([*bars, *signs]))
+    return Picture(f"The lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join([*bars, *signs]))
 
 
 def nodes_within(drawn: LatticeMap, width: float) -> Picture:
     """Returns the nodes around the chosen one, or all if they are few, not wider than ``width`` pixels."""
     nodes, y = _nodes(drawn, width, 0)
-    return Picture(f"Nodes of the lattice of {drawn.name}", lattice_words(drawn), width, y, "".join(nodes))
+    return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))
 
 
 def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
@@ -42,7 +42,7 @@ def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
             size = (width - LEFT - RIGHT) * counts[status] / widest
             if size:
                 look = f"{paint(status, 'edge')} stroke-width='0.5' stroke-dasharray='{DASH[status]}'"
-                says = f"<title>height {height}: {counts[status]:,} {SAYS[status]}</title>"
+                says = f"<title>height {height}: {counts[status]:,} {NODE_STATES[status]}</title>"
                 parts.append(f"<rect x='{x:.2f}' y='{y:.1f}' width='{size:.2f}' height='{row - min(4, row / 4):.1f}' {look}>{says}</rect>")
             x += size
         # The chosen height is always named; its neighbours give way where rows are narrow.
@@ -59,7 +59,7 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
     known = [(status, sum(row[status] for row in drawn.heights)) for status in STATUSES]
     signs = [("the chosen one", f"{paint(stroke='chosen')} stroke-width='3'")]
     signs += [
-        (f"{SAYS[status]}: {count:,}", f"{paint(status, 'edge')} stroke-width='0.8' stroke-dasharray='{DASH[status]}'")
+        (f"{NODE_STATES[status]}: {count:,}", f"{paint(status, 'edge')} stroke-width='0.8' stroke-dasharray='{DASH[status]}'")
         for status, count in known
         if count
     ]
@@ -78,8 +78,8 @@ def _nodes(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
     """Draws nodes, row by row; lines between them where each row is one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
-    rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
-    around = "All combinations" if drawn.whole else "Around the chosen one"
+    rows = [row for row in rows_of_nodes(drawn) if drawn.is_complete or len(row) <= at_a_time or _away(drawn, row) <= 1]
+    around = "All combinations" if drawn.is_complete else "Around the chosen one"
     parts = [text(0, y + 12, f"{around}: levels of", bold=True)]
     parts += _wrapped(drawn.qids, width, y + 12 + LINE)
     y += 12 + LINE * (len(parts) - 1) + 30

@@ -13,7 +13,7 @@ from math import floor, inf
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.search import Search
 
 SHARES = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -43,7 +43,7 @@ class ParetoNode:
     optimal: bool
 
 
-def front_of(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
+def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
     """Returns the front, by GCP.
 
     Args:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from html import escape
 
 from core.charts.picture import Picture, paint, text, width_of
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
 
 # Border and fill differ beside the colour, so that the picture can be read in grey.
 DASH = {"fails": "none", "passes": "none", "cut": "4 2", "unexamined": "1 2"}
-SAYS = {
+NODE_STATES = {
     "fails": "fails the privacy model",
     "passes": "passes, and was counted",
     "cut": "cannot be better: cut by the bound",
@@ -35,7 +35,7 @@ class Frame:
 
     width: float
     height: float
-    left: float
+    left_edge: float
     top: float
     legend: tuple[float, float]
     box: float
@@ -55,15 +55,15 @@ def lattice_picture(drawn: LatticeMap) -> Picture:
     """Returns the picture: all heights as bars, coarse at the top, and single nodes, levels in job order."""
     frame = Frame.of(drawn)
     total = sum(sum(row.values()) for row in drawn.heights)
-    says = lattice_words(drawn)
+    says = lattice_sentence(drawn)
     body = "\n".join([*_heading(drawn, frame, total), *_bars(drawn), *_nodes(drawn, frame), *_legend(drawn, frame)])
     return Picture(f"The lattice of {drawn.name}", says, frame.width, frame.height, body)
 
 
-def lattice_words(drawn: LatticeMap) -> str:
+def lattice_sentence(drawn: LatticeMap) -> str:
     """Returns what the picture says to people who cannot see it."""
     total = sum(sum(row.values()) for row in drawn.heights)
-    counts = (f"{sum(row[status] for row in drawn.heights):,} {SAYS[status]}" for status in STATUSES)
+    counts = (f"{sum(row[status] for row in drawn.heights):,} {NODE_STATES[status]}" for status in STATUSES)
     return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
 
 
@@ -80,9 +80,9 @@ def _heading(drawn: LatticeMap, frame: Frame, total: int) -> Iterator[str]:
     yield text(MARGIN, 56, f"Chosen levels: {_chosen(drawn)}", "chosen", size=13, bold=True)
     yield text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", size=13, bold=True)
     yield text(MARGIN + 34, TOP - 12, "height", "soft", "end", 10)
-    around = "All nodes" if drawn.whole else "Around the chosen node"
-    yield text(frame.left, frame.top - 28, f"{around}, levels in this order:", size=13, bold=True)
-    yield text(frame.left, frame.top - 12, ", ".join(drawn.qids), "soft", size=11)
+    around = "All nodes" if drawn.is_complete else "Around the chosen node"
+    yield text(frame.left_edge, frame.top - 28, f"{around}, levels in this order:", size=13, bold=True)
+    yield text(frame.left_edge, frame.top - 12, ", ".join(drawn.qids), "soft", size=11)
 
 
 def _bars(drawn: LatticeMap) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _bars(drawn: LatticeMap) -> Iterator[str]:
                 look = f"{paint(status, 'edge')} stroke-width='0.5' stroke-dasharray='{DASH[status]}'"
                 yield (
                     f"<rect x='{x:.2f}' y='{y}' width='{size:.2f}' height='{ROW - 4}' {look}>"
-                    f"<title>height {height}: {row[status]:,} {SAYS[status]}</title></rect>"
+                    f"<title>height {height}: {row[status]:,} {NODE_STATES[status]}</title></rect>"
                 )
             x += size
         if here:
@@ -114,11 +114,11 @@ def rows_of_nodes(drawn: LatticeMap) -> list[list[tuple[Node, str]]]:
 
 
 def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
-    rows, width = rows_of_nodes(drawn), frame.width - frame.left - MARGIN
+    rows, width = rows_of_nodes(drawn), frame.width - frame.left_edge - MARGIN
     places: dict[Node, tuple[float, float]] = {}
     for number, row in enumerate(rows):
         for place, (node, _) in enumerate(row):
-            places[node] = (frame.left + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
+            places[node] = (frame.left_edge + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
     # Lines before boxes: what is drawn later lies on top and covers their ends.
     yield from steps_between(drawn, places)
     for row in rows:
@@ -146,14 +146,14 @@ def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, flo
     levels = ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, node, strict=True))
     shape = f"x='{x - box / 2:.1f}' y='{y - BOX_HEIGHT / 2:.1f}' width='{box:.1f}' height='{BOX_HEIGHT}' rx='5'"
     look = f"{paint(status, border)} stroke-width='{thick}' stroke-dasharray='{dash}'"
-    yield f"<rect {shape} {look}><title>{escape(levels)}: {SAYS[status]}</title></rect>"
+    yield f"<rect {shape} {look}><title>{escape(levels)}: {NODE_STATES[status]}</title></rect>"
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
     if width_of(_levels(node)) > box:
         told = ", ".join(f"{qid} {step:+d}" for qid, step in moved) or "chosen"
         yield text(x, y + 4.5, _end_of(told, box, 11), f"on-{status}", "middle", 11, bold=chosen)
         return
     yield text(x, y + 4.5, _levels(node), f"on-{status}", "middle", bold=chosen)
-    if len(moved) == 1 and not drawn.whole:
+    if len(moved) == 1 and not drawn.is_complete:
         told = _end_of(f"{moved[0][0]} {moved[0][1]:+d}", box + BOX_GAP, 10)
         yield text(x, y + BOX_HEIGHT / 2 + 11, told, "soft", "middle", 10, halo=True)
 
@@ -180,4 +180,4 @@ def _legend(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
         y += LEGEND_GAP
         look = f"{paint(status, 'edge')} stroke-width='0.8' stroke-dasharray='{DASH[status]}'"
         yield f"<rect x='{x}' y='{y}' width='16' height='11' rx='2' {look}/>"
-        yield text(x + 24, y + 10, f"{SAYS[status]}: {count:,}", size=11)
+        yield text(x + 24, y + 10, f"{NODE_STATES[status]}: {count:,}", size=11)

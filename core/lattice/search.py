@@ -17,21 +17,19 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
-from core.lattice.node_classes import node_classes
+from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import Counting, LevelPrices, measured_by_name, objective_of
-from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 
-KEPT_CELLS = 4_000_000
+MOST_CACHED_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class SearchResult:
 
     node: Node
     loss: Loss
-    passing: int | None
+    nodes_passing: int | None
     nodes: int
     evaluated: int
     unexamined: int
@@ -93,7 +91,7 @@ class Search:
         most_priced: Records that a node may suppress for its price to be told, if these are more than may be suppressed.
         losses: What was evaluated.
         values: The objective's values of that; infinity where nothing is published. Prices of nodes that suppress too much are left out.
-        tags: ``known`` and what was found out.
+        tags: ``known_verdicts`` and what was found out.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
 
@@ -102,13 +100,13 @@ class Search:
     promise: Promise
     most_suppressed: int
     objective: str = "dm_star"
-    kept_cells: int = KEPT_CELLS
-    known: NDArray[np.int8] | None = None
+    most_cached_cells: int = MOST_CACHED_CELLS
+    known_verdicts: NDArray[np.int8] | None = None
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    look: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = unwatched
     most_priced: int = 0
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
@@ -120,11 +118,11 @@ class Search:
             raise ValueError(f"{self.objective} has prices")
         self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
-        self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
+        self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known_verdicts is None else self.known_verdicts.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._least: dict[Node, int] = {}
         self._penalties_of_suppression = SuppressionPenalties(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
-        given = self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.persons
+        given = self.root, self.hierarchies, self.most_cached_cells, self.tags, self.sensitive, self.persons
         of_units = self._counting is not None and self._counting.of_units
         self._classes = node_classes(*given, self.promise.k, "any", of_units=of_units)
         # How many units a class has costs more to know, of persons, than whether it has k.
@@ -137,7 +135,7 @@ class Search:
     @property
     def evaluated(self) -> int:
         """How many histograms were rolled up."""
-        return self._classes.made
+        return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
@@ -165,13 +163,13 @@ class Search:
     def passes(self, node: Node) -> bool:
         """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
         if node not in self._least:
-            self._look(node, whole=not self._in_two_steps)
+            self._evaluate_node(node, whole=not self._in_two_steps)
         return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
         """Returns the losses of a node, counted once."""
         if node not in self.losses:
-            self._look(node, whole=True)
+            self._evaluate_node(node, whole=True)
         return self.losses[node]
 
     def risk(self, node: Node) -> float:
@@ -180,9 +178,9 @@ class Search:
         kept = table.units[~table.failing(self.promise)]
         return len(kept) / int(kept.sum()) if len(kept) else 0.0
 
-    def _look(self, node: Node, *, whole: bool) -> None:
+    def _evaluate_node(self, node: Node, *, whole: bool) -> None:
         """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
-        self.look()
+        self.report_progress()
         table, parts = self._classes.at(node, exact=whole and self._in_two_steps)
         records, surely = table.records, table.failing(self._tagged_by)
         failing = surely if not whole or self._tagged_by is self.promise else table.failing(self.promise)

@@ -103,13 +103,13 @@ class CellSuppression:
         least: Stars that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
     """
 
-    starred: Bools
+    suppressed_cells: Bools
     published: Bools
     least: int | None
 
     def cost(self, of: RareCombinations) -> float:
         """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
-        withheld = self.starred | ~self.published[:, None]
+        withheld = self.suppressed_cells | ~self.published[:, None]
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
@@ -164,12 +164,12 @@ class _Order:
 
 
 def _squares(left: RareCombinations, one: Set) -> int:
-    pools, size = pools_of(left.codes, one)
+    pools, size = columns_to_suppress(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
 
 
-def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
+def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
     """Numbers the pools that a set of QIDs makes.
 
     Returns:
@@ -212,7 +212,7 @@ def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Inte
     """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
     if not promise.models and left.members is None:
         return _pick_by_records(left, sets, promise.k)
-    numbered = [pools_of(left.codes, one) for one in sets]
+    numbered = [columns_to_suppress(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
     pools = [pools for pools, _ in numbered]
     while len(open_):
@@ -239,7 +239,7 @@ def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Int
     """As ``_pick``, where a pool is safe as soon as it has k records."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
-        pools[number], size = pools_of(left.codes, one)
+        pools[number], size = columns_to_suppress(left.codes, one)
         sizes.append(size)
     # An empty pool is none, whatever k is.
     return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
@@ -276,7 +276,7 @@ def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, l
         for one in combinations(varied, size):
             if not open_.any():
                 break
-            pools, number = pools_of(failing.codes, one)
+            pools, number = columns_to_suppress(failing.codes, one)
             safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size

@@ -19,23 +19,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import RecodedPart, labels_of
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
-from core.units.class_table import ClassTable
+from core.units.class_table import ClassTable, table_at, unchanged
 from core.units.members import ClassMembers, joined_members
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import unchanged
 
 Bools = NDArray[np.bool_]
 
 
-def apart(levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]) -> ResidualLevel:
+def fail_unsafe_unions(
+    levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]
+) -> ResidualLevel:
     """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
 
     Args:
@@ -117,17 +116,17 @@ class Leveller:
             rest: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
+        cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.members)
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
-    def rest(self, rest: Residual, level: ResidualLevel) -> Residual:
+    def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
-        lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
+        lost, codes = FailingCells(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
-        return rest.taken(np.concatenate([np.empty(0, np.intp), *found]))
+        return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
 
 
-class Lost:
+class FailingCells:
     """Tells of cells whether their records are in cells of too few at a coarser node.
 
     Args:
@@ -171,7 +170,7 @@ def transform_locally(
         found = find(left) if left.records else None
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
-        level = apart(levels, leveller.at(left, found.node), leveller.promise, leveller.hierarchies)
+        level = fail_unsafe_unions(levels, leveller.at(left, found.node), leveller.promise, leveller.hierarchies)
         levels.append(level)
-        left = leveller.rest(left, level)
+        left = leveller.records_failing(left, level)
     return levels, left

@@ -38,8 +38,8 @@ class SuppressionCosts:
 
     suppressed: int
     masked: int
-    starred: int
-    stars: int
+    records_with_suppressed_cells: int
+    suppressed_cells: int
     loss: dict[str, int | float]
     ncp: list[float]
 
@@ -69,8 +69,8 @@ def costs_of(
     # What the node of all publishes is not suppressed, even if all of it is withheld by its levels.
     first = np.zeros(parts[0].cells.cells, np.bool_)
     masks = np.concatenate([first, *(part.withheld(hierarchies).all(axis=1) for part in parts[1:])])
-    some = np.concatenate([part.starred.any(axis=1) for part in parts]) & ~masks
-    stars = np.concatenate([part.starred.sum(axis=1) for part in parts])
+    some = np.concatenate([part.suppressed_cells.any(axis=1) for part in parts]) & ~masks
+    stars = np.concatenate([part.suppressed_cells.sum(axis=1) for part in parts])
     masked = int(counts[masks].sum())
     suppressed = masked + dropped
     sizes = np.bincount(classes[~masks], weights=counts[~masks]).astype(np.int64)
@@ -98,7 +98,7 @@ def part_charge(
     total = 0.0
     for part in parts:
         prices = price(hierarchies[qid], domains[qid], part.cells.node[qid])
-        total += float(np.dot(np.where(part.starred[:, qid], star, prices[part.cells.codes[:, qid]]), part.cells.counts))
+        total += float(np.dot(np.where(part.suppressed_cells[:, qid], star, prices[part.cells.codes[:, qid]]), part.cells.counts))
     return total
 
 
@@ -130,6 +130,6 @@ def _precision(parts: Sequence[RecodedPart], masks: NDArray[np.bool_], hierarchi
         start += part.cells.cells
         shares = np.array([level / max(hierarchy.top, 1) for hierarchy, level in zip(hierarchies, part.cells.node, strict=True)])
         counts = part.cells.counts[kept]
-        lost += float(np.dot(np.where(part.starred[kept], 1.0, shares).sum(axis=1), counts))
+        lost += float(np.dot(np.where(part.suppressed_cells[kept], 1.0, shares).sum(axis=1), counts))
         records += int(counts.sum())
     return 1 - lost / (records * len(hierarchies)) if records else 0.0

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.local_suppression.residual import ResidualLevel, cells_taken
+from core.local_suppression.residual import ResidualLevel, selected_cells
 from core.recoding.classes import QidLabels, text_ranks
-from core.recoding.labels import STAR, same_labels
+from core.recoding.labels import SUPPRESSED_VALUE, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage
 from core.units.members import ClassMembers
 
@@ -42,25 +42,27 @@ class RecodedPart:
     """
 
     cells: Histogram
-    starred: NDArray[np.bool_]
+    suppressed_cells: NDArray[np.bool_]
     members: ClassMembers | None = None
 
     @classmethod
     def of(cls, level: ResidualLevel, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> RecodedPart:
         """Takes the published cells of a node; nothing is starred if nothing is said of it."""
         nothing = np.zeros((level.cells.cells, len(level.node)), np.bool_)
-        return cls(level.cells, nothing if starred is None else starred, level.members).kept(published)
+        return cls(level.cells, nothing if starred is None else starred, level.members).marked_cells(published)
 
-    def kept(self, marked: NDArray[np.bool_]) -> RecodedPart:
+    def marked_cells(self, marked: NDArray[np.bool_]) -> RecodedPart:
         """Returns the marked cells alone."""
         rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
-        return RecodedPart(cells_taken(self.cells, rows), self.starred[rows], self.members.owned(numbers) if self.members else None)
+        return RecodedPart(
+            selected_cells(self.cells, rows), self.suppressed_cells[rows], self.members.owned(numbers) if self.members else None
+        )
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
         """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
         tops = np.array([level == hierarchy.top for hierarchy, level in zip(hierarchies, self.cells.node, strict=True)])
-        found: NDArray[np.bool_] = self.starred | tops
+        found: NDArray[np.bool_] = self.suppressed_cells | tops
         return found
 
 
@@ -109,7 +111,7 @@ def _labels(parts: Sequence[RecodedPart], hierarchy: Hierarchy, qid: int) -> Qid
     taken = []
     for part in parts:
         texts = as_text(hierarchy.labels[part.cells.node[qid]]).take(pa.array(part.cells.codes[:, qid]))
-        taken.append(pc.if_else(pa.array(part.starred[:, qid]), STAR, texts))
+        taken.append(pc.if_else(pa.array(part.suppressed_cells[:, qid]), SUPPRESSED_VALUE, texts))
     texts = pa.concat_arrays(taken)
     # Ranked by text and not by code: parts at different levels may publish the same label, which is one class to readers.
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), NOT_COUNTED, NOT_COUNTED)

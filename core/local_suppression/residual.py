@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.units.class_table import ClassTable
-from core.units.members import ClassMembers, Whose
+from core.units.members import ClassMembers, SourceMembers
 from core.units.persons import CellPersons
 
 
-def cells_taken(cells: Histogram, rows: NDArray[np.intp]) -> Histogram:
+def selected_cells(cells: Histogram, rows: NDArray[np.intp]) -> Histogram:
     """Returns some of the cells of a histogram, ascending."""
     return Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
 
@@ -29,7 +29,7 @@ class Residual:
     """
 
     cells: Histogram
-    whose: Whose | None = None
+    members: SourceMembers | None = None
 
     @property
     def records(self) -> int:
@@ -39,11 +39,11 @@ class Residual:
     @property
     def persons(self) -> CellPersons | None:
         """The persons of their cells; None where no person is named."""
-        return self.whose.persons if self.whose else None
+        return self.members.persons if self.members else None
 
-    def taken(self, rows: NDArray[np.intp]) -> Residual:
+    def selected_records(self, rows: NDArray[np.intp]) -> Residual:
         """Returns the records of some of the cells, ascending."""
-        return Residual(cells_taken(self.cells, rows), self.whose.take(rows) if self.whose else None)
+        return Residual(selected_cells(self.cells, rows), self.members.take(rows) if self.members else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class ResidualLevel:
     @property
     def dropped(self) -> Histogram:
         """The cells that are large enough and fail all the same."""
-        return cells_taken(self.cells, np.flatnonzero(self.failing & ~self.few))
+        return selected_cells(self.cells, np.flatnonzero(self.failing & ~self.few))
 
     @property
     def node(self) -> Node:
@@ -99,7 +99,7 @@ class RareCombinations:
     classes: ClassTable
     gains: NDArray[np.float64]
     members: ClassMembers | None
-    places: NDArray[np.intp]
+    cell_positions: NDArray[np.intp]
 
     @classmethod
     def of(cls, level: ResidualLevel, gains: NDArray[np.float64]) -> RareCombinations:
@@ -122,7 +122,9 @@ class RareCombinations:
 
     def take(self, rows: NDArray[np.intp]) -> RareCombinations:
         """Returns some of the combinations, ascending by row."""
-        return replace(self, codes=self.codes[rows], classes=self.classes.take(rows), gains=self.gains[rows], places=self.places[rows])
+        return replace(
+            self, codes=self.codes[rows], classes=self.classes.take(rows), gains=self.gains[rows], cell_positions=self.cell_positions[rows]
+        )
 
     def members_of(self, numbers: Integers) -> ClassMembers:
         """Returns who is in the cells of the source that make up the combinations.
@@ -132,5 +134,5 @@ class RareCombinations:
         """
         assert self.members is not None
         given = np.full(int(self.members.owners.max(initial=-1)) + 1, -1)
-        given[self.places] = numbers
+        given[self.cell_positions] = numbers
         return self.members.owned(given)

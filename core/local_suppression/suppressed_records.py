@@ -20,7 +20,7 @@ from core.privacy.promise import Promise
 from core.recoding.recoding import Treatment
 from core.units.members import joined_members
 from core.units.unit import Records
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 MOST_TRIED = 4096
 """Classes that are tried alone, those first that lose least."""
@@ -121,7 +121,7 @@ def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Intege
         parts.append(lender.cells.members_of(lender.classes + start + 1))
     # Who is in what is left and in a class too is counted once: what is left is the class before the first.
     joined = joined_members(parts).merged()
-    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.whose.persons
+    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.source_members.persons
     return lambda groups, size: mine + persons.besides(before, np.append(groups, -1)[classes], size)
 
 
@@ -164,7 +164,7 @@ def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment,
         # With l or t no class is given back: which ones there are follows from sensitive values.
         lends = not leveller.promise.models
         lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
-        lenders += [_lenders(cells, stars.published, stars.starred)] if lends else []
+        lenders += [_lenders(cells, stars.published, stars.suppressed_cells)] if lends else []
         given = masked_with(cells.take(over), lenders, leveller.promise.of_size)
         if given is not None:
             parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
@@ -186,18 +186,18 @@ def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
     if len(rows) and leveller.promise.models:
         mine = cells.take(rows)
-        pools = _classes(mine.codes, stars.starred[rows])
+        pools = _classes(mine.codes, stars.suppressed_cells[rows])
         broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]
     return broken
 
 
 def _masked(parts: Sequence[RecodedPart], given: Sequence[Bools]) -> list[RecodedPart]:
-    later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
+    later = [replace(part, suppressed_cells=part.suppressed_cells | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
     return [*parts[:1], *later, *parts[1 + len(later) :]]
 
 
 def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) -> CellSuppression:
-    starred = stars.starred.copy()
+    starred = stars.suppressed_cells.copy()
     starred[np.flatnonzero(stars.published)[: len(given)][given]] = True
     starred[over] = True
     return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
@@ -207,7 +207,7 @@ def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSup
     """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
     published, least = stars.published.copy(), stars.least
     while published.any():
-        last = RecodedPart.of(rest, published, stars.starred)
+        last = RecodedPart.of(rest, published, stars.suppressed_cells)
         failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
         if not failing.any():
             return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)

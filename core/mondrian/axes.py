@@ -36,9 +36,6 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
         hierarchy: Its hierarchy over them.
         folder: Where the job file lies; paths of CSV hierarchies are relative to it.
         order: Of siblings, where it is free.
-
-    Raises:
-        HierarchyError: The hierarchy's file cannot be read.
     """
     line, ranks = number_line(domain), np.arange(domain.size, dtype=np.min_scalar_type(domain.size))
     numbers = line.of(domain.values) if line else None

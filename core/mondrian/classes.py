@@ -16,8 +16,7 @@ from core.mondrian.partition import Partition, Rules
 from core.mondrian.recoding import Codes, Cutting, PublishedClasses, publish
 from core.privacy.models import Spread
 from core.recoding.recoding import Recoding
-from core.units.class_table import ClassTable
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import ClassTable, without_sensitive
 from core.units.unit import Records, Unit
 
 Numbers = NDArray[np.int64]
@@ -56,11 +55,12 @@ class RowTable:
             size: How many classes there are.
         """
         spreads: dict[str, Spread] = {
-            column: self.unit.spread(owners, codes, whole) for (column, codes), whole in zip(self.values(rules), rules.wholes, strict=True)
+            column: self.unit.spread(owners, codes, whole)
+            for (column, codes), whole in zip(self.values(rules), rules.source_counts, strict=True)
         }
         return ClassTable(Records(self.weights).count(owners, size), self.unit.count(owners, size), spreads)
 
-    def whole(self, rules: Rules) -> ClassTable:
+    def one_class_table(self, rules: Rules) -> ClassTable:
         """Returns the table of all rows as one class."""
         return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
@@ -77,23 +77,23 @@ def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
     rules, figures = cutting.rules, rows.unit.figures()
     if figures is None:
         return cutting
-    wholes = tuple(rows.unit.count(codes, len(whole)) for (_, codes), whole in zip(rows.values(rules), rules.wholes, strict=True))
+    wholes = tuple(rows.unit.count(codes, len(whole)) for (_, codes), whole in zip(rows.values(rules), rules.source_counts, strict=True))
     promise = rules.promise.of_people(dict(zip(rules.columns, wholes, strict=True)), figures[0])
-    return replace(cutting, rules=replace(rules, wholes=wholes, promise=promise))
+    return replace(cutting, rules=replace(rules, source_counts=wholes, promise=promise))
 
 
-def whole_keeps(cutting: Cutting, rows: RowTable) -> bool:
+def one_class_keeps(cutting: Cutting, rows: RowTable) -> bool:
     """Tells whether all rows as one class keep the rules."""
-    return not rows.whole(cutting.rules).failing(cutting.rules.promise)[0]
+    return not rows.one_class_table(cutting.rules).failing(cutting.rules.promise)[0]
 
 
-def column_held(cutting: Cutting, rows: RowTable) -> str | None:
+def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
     """Returns the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
 
     Then they may still be cut: in each of two halves there may be few enough.
     """
-    whole = rows.whole(cutting.rules)
-    return cutting.rules.promise.column_held(whole.units, whole.spreads)
+    whole = rows.one_class_table(cutting.rules)
+    return cutting.rules.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
 def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords
 from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
@@ -27,7 +27,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def sampled(words: Words, share: float, seed: int) -> NDArray[np.bool_]:
+def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
     """Returns which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
 
     Args:
@@ -205,7 +205,7 @@ def multidimensional(
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room = room_for(cutting.axes, demands)
-    prices = prices_for(cutting.axes, len(codes), cutting.told) if cutting.score == "ncp" else None
+    prices = prices_for(cutting.axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()
@@ -214,7 +214,7 @@ def multidimensional(
         node, first, end, level = stack.pop()
         if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
             continue
-        qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.asked, None, room, prices)
+        qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.kernel_demands, None, room, prices)
         if qid < 0:
             continue
         middle = split(rows, (first, end), (qid, rank, ALL_TIES), room)

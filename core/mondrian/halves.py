@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.rows import Bounds, Cut, CutBuffers, Numbers, PersonsByRow, Rows, is_left, whole
+from core.mondrian.rows import Bounds, Cut, CutBuffers, Numbers, PersonsByRow, Rows, is_left_of_cut, whole
 from core.privacy.kernels import Demands, keeps, kernel
-from core.privacy.refusals import refusal_tells
+from core.privacy.refusals import refusal_discloses
 
 Spreads = tuple[int, int, int, int]
 
@@ -65,7 +65,7 @@ def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: Per
     persons = _persons(rows, bounds, cut, people)
     for column in range(rows.sensitive.shape[1]):
         codes, totals, sizes = _values(rows, bounds, cut, column, room)
-        if refusal_tells(codes, totals, sizes, sizes if people is None else persons, column, demands, room.counts, room.present):
+        if refusal_discloses(codes, totals, sizes, sizes if people is None else persons, column, demands, room.counts, room.present):
             return False
     # Only now, when no column speaks against trying: which half fails must not decide what is tried.
     kept = True
@@ -102,14 +102,14 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow |
     if people is None:
         return True
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
-    starts, persons, seen, order, ranks = people.starts, people.persons, people.seen, rows.order, rows.ranks
+    starts, persons, seen, order, ranks = people.starts, people.persons, people.person_marks, rows.order, rows.ranks
     qid, most, last = cut
     stamp = _next_stamp(people)
     left = right = whole(0)
     for row in range(bounds[0], bounds[1]):
         number = order[row]
         rank = np.int64(ranks[row, qid])
-        half = whole(1) if is_left(rank, number, most, last) else whole(2)
+        half = whole(1) if is_left_of_cut(rank, number, most, last) else whole(2)
         for visit in range(starts[number], starts[number + 1]):
             person = persons[visit]
             met = max(seen[person], stamp)
@@ -131,12 +131,12 @@ def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) 
     found = np.zeros(2, np.int64)
     if people is None:
         return found
-    starts, persons, seen, order, ranks = people.starts, people.persons, people.seen, rows.order, rows.ranks
+    starts, persons, seen, order, ranks = people.starts, people.persons, people.person_marks, rows.order, rows.ranks
     qid, most, last = cut
     stamp = _next_stamp(people)
     for row in range(bounds[0], bounds[1]):
         number = order[row]
-        half = whole(0) if is_left(np.int64(ranks[row, qid]), number, most, last) else whole(1)
+        half = whole(0) if is_left_of_cut(np.int64(ranks[row, qid]), number, most, last) else whole(1)
         for visit in range(starts[number], starts[number + 1]):
             person = persons[visit]
             met = max(seen[person], stamp)
@@ -163,7 +163,7 @@ def _spread_enough(
     else:
         left, left_size, right, right_size = _spread_of_people(rows, bounds, cut, column, people, room)
     left_persons, right_persons = left, right
-    if people is not None and demands.held.asked[column]:
+    if people is not None and demands.holder_bounds.columns_bounded[column]:
         persons = _persons(rows, bounds, cut, people)
         left_persons, right_persons = persons[0], persons[1]
     kept = keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
@@ -185,7 +185,7 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
     left = left_size = right = right_size = whole(0)
     for row in range(bounds[0], bounds[1]):
         code, weight = np.int64(sensitive[row, column]), weights[row]
-        if is_left(np.int64(ranks[row, qid]), order[row], most, last):
+        if is_left_of_cut(np.int64(ranks[row, qid]), order[row], most, last):
             if counts[0, code] == 0:
                 present[0, left_size] = code
                 left_size += 1
@@ -203,14 +203,14 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
 @kernel
 def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: CutBuffers) -> Spreads:
     """Does the same with everybody counted once for each of their values in a half."""
-    starts, values, seen, order = people.starts, people.values, people.seen_values, rows.order
+    starts, values, seen, order = people.starts, people.values, people.value_marks, rows.order
     sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks
     qid, most, last = cut
     stamp = _next_stamp(people)
     left = left_size = right = right_size = whole(0)
     for row in range(bounds[0], bounds[1]):
         number, code, rank = order[row], np.int64(sensitive[row, column]), np.int64(ranks[row, qid])
-        half = whole(0) if is_left(rank, number, most, last) else whole(1)
+        half = whole(0) if is_left_of_cut(rank, number, most, last) else whole(1)
         for visit in range(starts[number], starts[number + 1]):
             value = values[column, visit]
             met = max(seen[value], stamp)

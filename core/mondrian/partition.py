@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import each_in_parallel
-from core.columns.thread_share import threads_here
+from core.columns.data_parallel import each_in_parallel, threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
@@ -34,8 +33,8 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
     """
     if not isinstance(unit, RowPersons):
         return None
-    starts, order = group(np.where(unit.numbers < 0, np.int64(-1), unit.places), np.arange(len(unit.numbers)), unit.of)
-    persons, rows = unit.numbers[order], unit.places[order]
+    starts, order = group(np.where(unit.numbers < 0, np.int64(-1), unit.row_of_pair), np.arange(len(unit.numbers)), unit.of)
+    persons, rows = unit.numbers[order], unit.row_of_pair[order]
     values, most = np.empty((sensitive.shape[1], len(order)), np.int32), 0
     for column in range(len(values)):
         codes = sensitive[rows, column].astype(np.int64)
@@ -47,7 +46,9 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
 
 def unseen(persons: PersonsByRow) -> PersonsByRow:
     """Returns the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
-    return persons._replace(seen=np.zeros_like(persons.seen), seen_values=np.zeros_like(persons.seen_values), passes=np.zeros(1, np.int64))
+    return persons._replace(
+        person_marks=np.zeros_like(persons.person_marks), value_marks=np.zeros_like(persons.value_marks), passes=np.zeros(1, np.int64)
+    )
 
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
@@ -86,11 +87,11 @@ class Rules:
 
     promise: Promise
     columns: tuple[str, ...] = ()
-    wholes: tuple[NDArray[np.int64], ...] = ()
+    source_counts: tuple[NDArray[np.int64], ...] = ()
     refused: Refused = "stop"
 
     @property
-    def asked(self) -> tuple[Demands | None, Demands | None]:
+    def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
         """What halves must keep besides k as kernels ask it: where the next best cut follows a refused one, and where none does."""
         if not self.columns:
             return None, None
@@ -99,7 +100,7 @@ class Rules:
     @property
     def demands(self) -> Demands:
         """The rules as kernels read them."""
-        return demands_of(self.promise, self.columns, self.wholes)
+        return demands_of(self.promise, self.columns, self.source_counts)
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -
         np.zeros(widest, np.int64),
         np.zeros(widest),
         np.zeros(widest),
-        nothing_told(axes) if told is None else told,
+        no_label_prices(axes) if told is None else told,
     )
 
 
@@ -163,7 +164,7 @@ def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
     return max(min(threads_here(), SCRATCH // bytes_each), 1)
 
 
-def nothing_told(axes: Sequence[CutAxis]) -> CutDisclosure:
+def no_label_prices(axes: Sequence[CutAxis]) -> CutDisclosure:
     """Returns prices of what classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
     return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
@@ -202,12 +203,12 @@ def partition(
     given, demands = Rows(ranks, weights, codes, np.arange(rows, dtype=np.int32)), rules.demands
     measured = axes_scale(axes) if scale is None else scale
     # Read and not written, so that all cores share them.
-    told = nothing_told(axes) if told is None and score == "ncp" else told
+    told = no_label_prices(axes) if told is None and score == "ncp" else told
 
     def cut(first: int, end: int, small: int, whose: PersonsByRow | None) -> NDArray[np.int64]:
         mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
         room, prices = room_for(axes, demands), prices_for(axes, end - first, told) if score == "ncp" else None
-        how = SCORES[score], MODES[mode], demands.k, *rules.asked
+        how = SCORES[score], MODES[mode], demands.k, *rules.kernel_demands
         starts: NDArray[np.int64] = first + cut_all(mine, whole(small), measured, *how, whose, room, prices)
         return starts
 

@@ -63,7 +63,7 @@ class CutAxes(tuple[CutAxis, ...]):
         firsts = scale.starts.tolist()
         for place, axis in enumerate(given):
             if axis.numbers is not None:
-                given[place] = replace(axis, numbers=scale.places[firsts[place] : firsts[place] + axis.values])
+                given[place] = replace(axis, numbers=scale.positions[firsts[place] : firsts[place] + axis.values])
         made = cls(given)
         made.scale = scale
         return made
@@ -110,11 +110,11 @@ def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
 def narrowed(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
     """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
     whole = axes_scale(axes)
-    wholes, domains = whole.wholes.copy(), whole.domains.copy()
+    wholes, domains = whole.scale_totals.copy(), whole.domains.copy()
     for position, axis in enumerate(axes):
         seen = np.unique(ranks[:, position])
         domains[position] = len(seen)
         numbers = seen[seen < axis.values]
         if axis.numbers is not None:
             wholes[position] = axis.numbers[numbers[-1]] - axis.numbers[numbers[0]] if len(numbers) else 0.0
-    return whole._replace(wholes=wholes, domains=domains)
+    return whole._replace(scale_totals=wholes, domains=domains)

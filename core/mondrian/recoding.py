@@ -33,7 +33,7 @@ SHARE = 0.2
 both halves have another label, and the first cuts of all are made blindly; by values alone they are made for what nobody reads."""
 
 
-def told_of(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
+def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
     """Returns what labels cost, by the ranks of axes.
 
     Args:
@@ -86,12 +86,14 @@ class Cutting:
     ends: tuple[Ends | None, ...] = ()
 
     @property
-    def told(self) -> CutDisclosure | None:
+    def label_disclosure(self) -> CutDisclosure | None:
         """What labels cost, for the score that asks."""
         if self.score != "ncp":
             return None
         ends = self.ends or (None,) * len(self.axes)
-        return told_of([LabelPrices(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes)
+        return disclosure_prices(
+            [LabelPrices(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes
+        )
 
     def ranks(self, codes: Codes) -> Codes:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
@@ -108,7 +110,7 @@ class Cutting:
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = narrowed(self.axes, ranks) if self.of_fragment else None
-        rules, mode, told = self.rules, self.mode, self.told
+        rules, mode, told = self.rules, self.mode, self.label_disclosure
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
             mode=mode, sensitive=sensitive, scale=scale, unit=unit, told=told,
@@ -144,9 +146,6 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         codes: Shape (rows, QIDs, …).
         weights: Shape (rows,), records per row.
         made: The partition.
-
-    Raises:
-        ValueError: intervals are asked for of a QID whose values are neither numbers nor dates.
     """
     order = made.order.astype(np.int64)
     # reduceat gives an empty range the value at its start; no class is empty.

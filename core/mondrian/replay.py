@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.coding import codes_in
 from core.columns.domains import Domain
-from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
@@ -21,11 +21,11 @@ from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_
 from core.mondrian.ranks import CutAxis, axes_scale, narrowed
 from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
 from core.mondrian.rows import Rows
-from core.recoding.labels import STAR
+from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import without_sensitive
 from core.units.unit import Unit
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 
 
 def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
@@ -37,9 +37,9 @@ def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
     whose = persons_by_row(given.unit, sensitive)
     rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
-    prices = prices_for(axes, len(codes), cutting.told) if cutting.score == "ncp" else None
+    prices = prices_for(axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
-    nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.asked, whose, room, prices)
+    nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.kernel_demands, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
     return CutTree(qids, cuts, lefts)
 
@@ -53,7 +53,7 @@ def together(one: Domain, other: Domain) -> Domain:
     return Domain(one.qid, ordered, counts, int(one.nulls > 0 or other.nulls > 0))
 
 
-def places_of(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
+def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
     """Returns where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
 
     Args:
@@ -124,7 +124,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
         labels = labels.cast(pa.schema([(name, pa.string()) for name in labels.column_names]))
     if masked:
         numbers[numbers == SUPPRESSED] = len(sizes)
-        labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
+        labels = pa.concat_tables([labels, pa.table({name: [SUPPRESSED_VALUE] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
     # The mask is no class of its own here, and what is in no class is counted in none.
     of_cells = np.where(numbers < len(published.sizes), numbers, SUPPRESSED).astype(np.int64)
@@ -157,7 +157,7 @@ def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray
     """Returns which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
     stars = np.ones(len(published.sizes) + 1, np.bool_)
     for column in published.labels.columns:
-        stars[:-1] &= pc.fill_null(pc.equal(column.cast(pa.string()), STAR), fill_value=False).to_numpy()
+        stars[:-1] &= pc.fill_null(pc.equal(column.cast(pa.string()), SUPPRESSED_VALUE), fill_value=False).to_numpy()
     # The last entry is that of suppressed cells.
     stars[-1] = False
     return stars[numbers]

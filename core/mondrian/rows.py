@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.privacy.kernels import kernel
-from core.recoding.price_kernels import Places, ascending_order
+from core.recoding.price_kernels import RankPositions, ascending_order
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -44,8 +44,8 @@ class PersonsByRow(NamedTuple):
     starts: Numbers
     persons: NDArray[np.int32]
     values: NDArray[np.int32]
-    seen: Numbers
-    seen_values: Numbers
+    person_marks: Numbers
+    value_marks: Numbers
     passes: Numbers
 
 
@@ -69,7 +69,7 @@ class CutScale(NamedTuple):
     """What the QIDs are measured by.
 
     Attributes:
-        starts: Shape (QIDs + 1,), where each QID's ranks start in ``places``.
+        starts: Shape (QIDs + 1,), where each QID's ranks start in ``positions``.
         places: The number of each rank of numerical QIDs; 0 for others.
         nulls: Shape (QIDs,), rank of the null, or the number of ranks where there is none.
         wholes: Shape (QIDs,), max - min of a numerical QID's values; -1 for others.
@@ -77,9 +77,9 @@ class CutScale(NamedTuple):
     """
 
     starts: Numbers
-    places: Floats
+    positions: Floats
     nulls: Numbers
-    wholes: Floats
+    scale_totals: Floats
     domains: Floats
 
 
@@ -121,10 +121,10 @@ class CutDisclosure(NamedTuple):
     """
 
     shares: Floats
-    places: Places
+    label_positions: RankPositions
     columns: Numbers
     terms: Numbers
-    numbers: Places
+    numbers: RankPositions
 
 
 class CutPrices(NamedTuple):
@@ -141,11 +141,11 @@ class CutPrices(NamedTuple):
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
-    told: CutDisclosure
+    disclosure: CutDisclosure
 
 
 @njit(inline="always")
-def is_left(rank: Number, number: Number, most: int, last: int) -> bool:
+def is_left_of_cut(rank: Number, number: Number, most: int, last: int) -> bool:
     """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
     return bool(rank < most or (rank == most and number <= last))
 
@@ -250,12 +250,12 @@ def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
             lefts = left_at = whole(0)
             for offset in range(BLOCK):
                 strays[0, lefts] = first + offset
-                lefts += whole(not is_left(np.int64(ranks[first + offset, qid]), order[first + offset], most, tied))
+                lefts += whole(not is_left_of_cut(np.int64(ranks[first + offset, qid]), order[first + offset], most, tied))
         if rights == right_at:
             rights = right_at = whole(0)
             for offset in range(BLOCK):
                 strays[1, rights] = end - 1 - offset
-                rights += whole(is_left(np.int64(ranks[end - 1 - offset, qid]), order[end - 1 - offset], most, tied))
+                rights += whole(is_left_of_cut(np.int64(ranks[end - 1 - offset, qid]), order[end - 1 - offset], most, tied))
         while left_at < lefts and right_at < rights:
             swap(ranks, weights, sensitive, order, strays[0, left_at], strays[1, right_at])
             left_at += 1
@@ -265,9 +265,9 @@ def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
         end -= BLOCK * whole(right_at == rights)
     last = end - 1
     while True:
-        while first <= last and is_left(np.int64(ranks[first, qid]), order[first], most, tied):
+        while first <= last and is_left_of_cut(np.int64(ranks[first, qid]), order[first], most, tied):
             first += 1
-        while first <= last and not is_left(np.int64(ranks[last, qid]), order[last], most, tied):
+        while first <= last and not is_left_of_cut(np.int64(ranks[last, qid]), order[last], most, tied):
             last -= 1
         if first >= last:
             return int(first)

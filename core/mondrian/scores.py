@@ -35,12 +35,12 @@ def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
 
     Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
     """
-    if scale.wholes[qid] < 0:
+    if scale.scale_totals[qid] < 0:
         return np.float64(room.distinct[qid])
     if room.highs[qid] == scale.nulls[qid]:
-        return 0.0 if room.lows[qid] == scale.nulls[qid] else float(scale.wholes[qid])
+        return 0.0 if room.lows[qid] == scale.nulls[qid] else float(scale.scale_totals[qid])
     first = scale.starts[qid]
-    return float(scale.places[first + room.highs[qid]] - scale.places[first + room.lows[qid]])
+    return float(scale.positions[first + room.highs[qid]] - scale.positions[first + room.lows[qid]])
 
 
 @kernel
@@ -66,7 +66,7 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
         return float((room.highs[qid] - room.lows[qid]) / (scale.domains[qid] - 1))
     if score == SPAN:
         return reach(qid, scale, room)
-    whole = scale.wholes[qid] if scale.wholes[qid] >= 0 else scale.domains[qid]
+    whole = scale.scale_totals[qid] if scale.scale_totals[qid] >= 0 else scale.domains[qid]
     return float(reach(qid, scale, room) / whole) if whole > 0 else 1.0
 
 
@@ -110,7 +110,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
     """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
 
-    Beside a null the label of numbers stands for one value more (`core.recoding.labels.price_beside_null`).
+    Beside a null the label of numbers stands for one value more (`core.recoding.labels.penalties_with_null`).
 
     Args:
         qid: The QID.
@@ -120,13 +120,13 @@ def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: Cut
         distinct: Different ranks, the null's too; only asked of what is no number.
         scale: What the penalty is relative to.
     """
-    if scale.wholes[qid] < 0:
+    if scale.scale_totals[qid] < 0:
         return float(distinct / scale.domains[qid]) if distinct > 1 else 0.0
     if low > high or (low == high and not null):
         return 0.0
     first, found = scale.starts[qid], 0.0
-    if scale.wholes[qid] > 0:
-        found = (scale.places[first + high] - scale.places[first + low]) / scale.wholes[qid]
+    if scale.scale_totals[qid] > 0:
+        found = (scale.positions[first + high] - scale.positions[first + low]) / scale.scale_totals[qid]
     one = 1.0 / scale.domains[qid]
     return min(max(found, one) + one, 1.0) if null else float(found)
 
@@ -197,8 +197,13 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
         prices: With the sorted rows.
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
-    told, places, terms, numbers = prices.told.shares[qid], prices.told.places, prices.told.terms, prices.told.numbers
-    column, every = prices.told.columns[qid], room.distinct[qid]
+    told, places, terms, numbers = (
+        prices.disclosure.shares[qid],
+        prices.disclosure.label_positions,
+        prices.disclosure.terms,
+        prices.disclosure.numbers,
+    )
+    column, every = prices.disclosure.columns[qid], room.distinct[qid]
     if every == 1:
         return
     stamps[-1] += 1

@@ -15,7 +15,7 @@ from core.order.sorting import order_of, tied
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
-def marks(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
+def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
     """Returns a mark of each record's published values besides the QIDs, shape (rows,): equal records have equal marks.
 
     The mark tells apart records of equal QIDs that come into different classes, without a trace of where they stood in the source.
@@ -59,7 +59,7 @@ def canonical(
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
-        marked: Shape (n,), from ``marks``.
+        marked: Shape (n,), from ``record_hashes``.
         digests: Shape (n,), the digest of each record's person; None where no person is named.
 
     Returns:

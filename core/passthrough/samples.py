@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null, positions
+from core.columns.numbers import is_null, positions
 from core.order.sorting import ascending_digests, order_of_digests
 from core.persons.digests import NOBODY, Digests, digests_of
 
-MOST_LOOKED_AT = 2000
+MOST_SAMPLED_VALUES = 2000
 """Distinct values of a column that are looked at."""
 SOME = (1.25, 8)
 """How many times as many digests are sorted where a batch holds more: enough, but where values repeat, or where they repeat often."""
@@ -77,11 +77,11 @@ class ValueCounter:
         kept = values.take(pa.array(rows[first]))
         known, texts = self._smallest
         if texts is not None:
-            digests, first = told_apart(np.concatenate([known, digests]))
-            kept = pa.concat_arrays([texts, kept]).take(pa.array(first[:MOST_LOOKED_AT]))
-        self._smallest = digests[:MOST_LOOKED_AT], kept
-        if len(kept) == MOST_LOOKED_AT:
-            self._beyond = digests[MOST_LOOKED_AT - 1]
+            digests, first = distinct_digests(np.concatenate([known, digests]))
+            kept = pa.concat_arrays([texts, kept]).take(pa.array(first[:MOST_SAMPLED_VALUES]))
+        self._smallest = digests[:MOST_SAMPLED_VALUES], kept
+        if len(kept) == MOST_SAMPLED_VALUES:
+            self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
         """Returns what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
@@ -120,7 +120,7 @@ def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[An
     return len(starts), int(np.count_nonzero(lengths == 1) - more), sum(int(count.sum(dtype=np.int64)) for count in counts)
 
 
-def told_apart(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
+def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
     """Returns the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
     order = order_of_digests(digests)
     ascending = digests[order]
@@ -132,14 +132,14 @@ def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
     """Returns the smallest distinct digests in ascending order, so many as are looked at, and where one of each stands."""
     for times in SOME:
         # Digests are as good as random, so that a share of all numbers has the same share of those that are distinct.
-        share = times * MOST_LOOKED_AT / max(len(digests), 1)
+        share = times * MOST_SAMPLED_VALUES / max(len(digests), 1)
         if share < 1:
             near = np.flatnonzero(digests <= np.uint64(int(share * (1 << 64))))
-            found, first = told_apart(digests[near])
-            if len(found) >= MOST_LOOKED_AT:
-                return found[:MOST_LOOKED_AT], near[first[:MOST_LOOKED_AT]]
-    found, first = told_apart(digests)
-    return found[:MOST_LOOKED_AT], first[:MOST_LOOKED_AT]
+            found, first = distinct_digests(digests[near])
+            if len(found) >= MOST_SAMPLED_VALUES:
+                return found[:MOST_SAMPLED_VALUES], near[first[:MOST_SAMPLED_VALUES]]
+    found, first = distinct_digests(digests)
+    return found[:MOST_SAMPLED_VALUES], first[:MOST_SAMPLED_VALUES]
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:

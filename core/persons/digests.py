@@ -19,8 +19,8 @@ import pyarrow.types as pt
 from numba import njit
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null, positions, to_numpy
 from core.columns.column_types import in_utc
+from core.columns.numbers import is_null, positions, to_numpy
 from core.persons.kernels import kernel
 
 Digests = NDArray[np.uint64]

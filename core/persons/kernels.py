@@ -18,13 +18,13 @@ from core.compiling.compiled import compiler
 kernel = compiler("persons.kernels")
 
 Numbers = NDArray[np.int64]
-Visits = NDArray[np.int32]
+CellNumbers = NDArray[np.int32]
 Classes = NDArray[np.signedinteger[Any]]
-Marks = NDArray[np.bool_]
+PersonMarks = NDArray[np.bool_]
 
 
 @kernel
-def number_persons(digests: NDArray[np.uint64], places: Visits) -> tuple[Visits, NDArray[np.uint64]]:
+def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
     """Numbers persons from 0 in the order in which they come first.
 
     Args:
@@ -50,7 +50,7 @@ def number_persons(digests: NDArray[np.uint64], places: Visits) -> tuple[Visits,
 
 
 @kernel
-def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, Visits]:
+def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNumbers]:
     """Groups values by owner, in their order.
 
     Args:
@@ -77,7 +77,7 @@ def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, Visits]
 
 
 @kernel
-def first_cells(persons: Visits, owners: Classes, size: int) -> Visits:
+def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers:
     """Returns the cell that each person comes to first, shape (size,); 0 for one who comes to none.
 
     Args:
@@ -93,7 +93,7 @@ def first_cells(persons: Visits, owners: Classes, size: int) -> Visits:
 
 
 @kernel
-def _closed(person_cells: Visits, first: np.int64, size: np.int64) -> np.int64:
+def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.int64:
     """Ends the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
 
     Args:
@@ -112,7 +112,7 @@ def _closed(person_cells: Visits, first: np.int64, size: np.int64) -> np.int64:
 
 
 @kernel
-def line_up(starts: Numbers, cells: Visits, per_cell: Visits, last: Visits) -> Visits:
+def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
     """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
 
     Args:
@@ -136,7 +136,7 @@ def line_up(starts: Numbers, cells: Visits, per_cell: Visits, last: Visits) -> V
 
 
 @kernel
-def count_repeats(person_cells: Visits, class_of: Classes, numbers: Classes, last: Visits, repeats: Numbers) -> None:
+def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers: Classes, last: CellNumbers, repeats: Numbers) -> None:
     """Counts the visits by which a class sees a person again.
 
     Args:
@@ -159,7 +159,9 @@ def count_repeats(person_cells: Visits, class_of: Classes, numbers: Classes, las
 
 
 @kernel
-def merge_person_cells(person_cells: Visits, class_of: Classes, wanted: Marks, last: Visits, repeats: Numbers) -> Visits:
+def merge_person_cells(
+    person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
+) -> CellNumbers:
     """Returns the visits to coarser cells, each once.
 
     Args:
@@ -191,7 +193,7 @@ def merge_person_cells(person_cells: Visits, class_of: Classes, wanted: Marks, l
 
 
 @kernel
-def drop_person_cells(person_cells: Visits, wanted: Marks) -> Visits:
+def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNumbers:
     """Returns the visits to the cells that are wanted, without those of persons who have but one left.
 
     Args:
@@ -212,7 +214,7 @@ def drop_person_cells(person_cells: Visits, wanted: Marks) -> Visits:
 
 
 @kernel
-def count_known(person_cells: Visits, before: Marks, numbers: Classes, last: Visits, known: Numbers) -> None:
+def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
     """Counts the visits of classes by persons whom they saw already, or who were in a cell before them.
 
     Args:
@@ -238,7 +240,7 @@ def count_known(person_cells: Visits, before: Marks, numbers: Classes, last: Vis
 
 
 @kernel
-def count_later(person_cells: Visits, later: Classes) -> None:
+def count_later(person_cells: CellNumbers, later: Classes) -> None:
     """Counts the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
     for visit in person_cells:
         if visit >= 0:
@@ -261,7 +263,7 @@ def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
 
 @kernel
 def weigh_cells(
-    codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: Visits, sums: Classes
+    codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: CellNumbers, sums: Classes
 ) -> None:
     """Numbers the class of each cell and adds up the weights of classes, in one pass.
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.kernels import find_cells, place_cells
+from core.columns.kernels import fill_position_table, find_cells
 from core.histograms.histogram import count_cells
 from core.order.sorting import ascending, order_of_digests
 from core.persons.digests import NOBODY, Digests
 from core.persons.kernels import kernel, number_persons
 
-WHOLE = 1 << 64
+KEY_SPACE = 1 << 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Pairs:
         if len(somebody) < len(persons):
             persons, cells = persons[somebody], cells[somebody]
             counts = None if counts is None else counts[somebody]
-        numbers, known = number_persons(persons, places_for(len(persons)))
+        numbers, known = number_persons(persons, person_hash_table(len(persons)))
         order = order_of_digests(known)
         ranks = np.empty(len(known), np.int64)
         ranks[order] = np.arange(len(known))
@@ -86,7 +86,7 @@ class Pairs:
 
 def _bounds(number: int, shares: int) -> Iterator[int]:
     """Yields the least digest of a share and, but for the last one, that of the next."""
-    return (min(WHOLE * place // shares, WHOLE - 1) for place in (number, number + 1))
+    return (min(KEY_SPACE * place // shares, KEY_SPACE - 1) for place in (number, number + 1))
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
@@ -98,19 +98,19 @@ def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def places_for(most: int) -> NDArray[np.int32]:
+def person_hash_table(most: int) -> NDArray[np.int32]:
     """Makes the hash table of ``number_persons`` for at most so many persons."""
     return np.full(1 << (2 * most).bit_length(), -1, np.int32)
 
 
 Counts = NDArray[np.int64]
-Places = NDArray[np.int32]
+HashTable = NDArray[np.int32]
 
 ALONE = -1
 """The place of a key that occurs once."""
 
 
-def places_shared(keys: NDArray[np.int64]) -> tuple[Places, int]:
+def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]:
     """Returns where each key stands among those that occur more than once, ``ALONE`` if it does not, and how many these are.
 
     Args:
@@ -124,12 +124,12 @@ def places_shared(keys: NDArray[np.int64]) -> tuple[Places, int]:
     # Those that equal the next one, but not the one before.
     shared = ordered[:-1][again & ~np.append(False, again[:-1])[: len(again)]]
     table = np.full(1 << (2 * len(shared)).bit_length(), -1, np.int32)
-    place_cells(shared, table)
+    fill_position_table(shared, table)
     return find_cells(keys, shared, table), len(shared)
 
 
 @kernel
-def count_different(owners: Places, persons: Digests, size: int) -> Counts:
+def count_different(owners: HashTable, persons: Digests, size: int) -> Counts:
     """Counts the different persons of each owner, shape (size,).
 
     Args:

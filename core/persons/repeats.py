@@ -18,12 +18,12 @@ from core.persons.digests import NOBODY, Digests
 
 MOST_VALUES = 1 << 15
 """Values that are looked at, at most."""
-LOOKS = 4096
+SAMPLED_RECORDS = 4096
 """Records of a batch that are looked at, whatever their value."""
 
 
 @dataclass(frozen=True, eq=False)
-class Repeats:
+class ValueCounts:
     """Some values of a column, with all their records.
 
     Attributes:
@@ -39,10 +39,10 @@ class Repeats:
     values: Digests
     counts: NDArray[np.int64]
     records: int
-    seen: int = 0
+    records_counted: int = 0
     measured: bool = False
 
-    def and_also(self, digests: Digests, *, measured: bool = False) -> Repeats:
+    def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
         """Returns the same with further records.
 
         Args:
@@ -52,8 +52,8 @@ class Repeats:
         there = digests[digests != NOBODY]
         mine = there[_ends(there, self.bits)]
         ones = np.ones(len(mine), np.int64)
-        some = np.unique(there[:: max(len(there) // LOOKS, 1)], return_counts=True)[1]
-        seen = max(self.seen, int(some.max(initial=0)))
+        some = np.unique(there[:: max(len(there) // SAMPLED_RECORDS, 1)], return_counts=True)[1]
+        seen = max(self.records_counted, int(some.max(initial=0)))
         return _put_together(
             self.bits, [self.values, mine], [self.counts, ones], self.records + len(there), seen, measured=self.measured or measured
         )
@@ -71,7 +71,7 @@ class Repeats:
     @property
     def most(self) -> int:
         """Records of the value that has most, at least: exactly where all values are looked at."""
-        return max(int(self.counts.max(initial=0)), self.seen)
+        return max(int(self.counts.max(initial=0)), self.records_counted)
 
     @property
     def share(self) -> float:
@@ -79,24 +79,24 @@ class Repeats:
         return 0.5**self.bits
 
 
-NOTHING = Repeats(0, np.empty(0, np.uint64), np.empty(0, np.int64), 0)
+NOTHING = ValueCounts(0, np.empty(0, np.uint64), np.empty(0, np.int64), 0)
 """Of no record."""
 
 
-def repeats_together(parts: Iterable[Repeats]) -> Repeats:
+def merge_value_counts(parts: Iterable[ValueCounts]) -> ValueCounts:
     """Adds up what was counted of disjoint records; in whatever order, the outcome is the same."""
     known = list(parts)
     bits = max((part.bits for part in known), default=0)
     chosen = [_ends(part.values, bits) for part in known]
     values = [part.values[kept] for part, kept in zip(known, chosen, strict=True)]
     counts = [part.counts[kept] for part, kept in zip(known, chosen, strict=True)]
-    records, seen = sum(part.records for part in known), max((part.seen for part in known), default=0)
+    records, seen = sum(part.records for part in known), max((part.records_counted for part in known), default=0)
     return _put_together(bits, values, counts, records, seen, measured=any(part.measured for part in known))
 
 
 def _put_together(
     bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int, *, measured: bool
-) -> Repeats:
+) -> ValueCounts:
     found, place = np.unique(np.concatenate([np.empty(0, np.uint64), *values]), return_inverse=True)
     summed = np.zeros(len(found), np.int64)
     np.add.at(summed, place, np.concatenate([np.empty(0, np.int64), *counts]))
@@ -104,7 +104,7 @@ def _put_together(
         bits += 1
         kept = _ends(found, bits)
         found, summed = found[kept], summed[kept]
-    return Repeats(bits, found, summed, records, seen, measured)
+    return ValueCounts(bits, found, summed, records, seen, measured)
 
 
 def _ends(digests: Digests, bits: int) -> NDArray[np.bool_]:

@@ -93,7 +93,7 @@ def starts_of(persons: Digests) -> Counts:
     return np.append(new, len(persons)).astype(np.int64)
 
 
-def lost(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
+def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
     """Returns the pairs of person and class of which the records go.
 
     Args:

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.privacy.holder_kernels import HolderBounds, demand_of_holders, held_by_few, nothing_held
-from core.privacy.holders import Holders
+from core.privacy.holders import HolderBounds, Holders, demand_of_holders, held_by_few_persons, no_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
 MODULES = (
-    "recoding.price_kernels", "privacy.holder_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
+    "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
     "mondrian.scores", "mondrian.cuts",
 )  # fmt: skip
 """The modules of the kernels that cut, which call each other."""
 kernel = compiler(*MODULES)
-NOT_ASKED = -1.0
+NO_BOUND = -1.0
 COMPILED = (DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, Holders)
 """The models that kernels know; the entries that make them say so."""
 
@@ -49,13 +48,13 @@ class Demands(NamedTuple):
     entropies: NDArray[np.float64]
     recursive: NDArray[np.int64]
     distances: NDArray[np.float64]
-    wholes: NDArray[np.float64]
+    source_counts: NDArray[np.float64]
     sizes: NDArray[np.int64]
     orders: NDArray[np.int64]
     parents: NDArray[np.int64]
     heights: NDArray[np.int64]
     nulls: NDArray[np.int64]
-    held: HolderBounds
+    holder_bounds: HolderBounds
 
 
 def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
@@ -65,31 +64,28 @@ def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArra
         promise: What every class must keep.
         columns: The sensitive columns that it looks at, in the order of their codes.
         wholes: Records of the whole source per value, one array per column.
-
-    Raises:
-        TypeError: a model that kernels do not know.
     """
     count, most = len(columns), max(map(len, wholes), default=0)
     heights = [len(one.groups) for one in promise.models if isinstance(one, Closeness)]
     made = Demands(
         promise.k,
         np.full(count, -1, np.int64),
-        np.full(count, NOT_ASKED),
+        np.full(count, NO_BOUND),
         np.full((count, 3), -1, np.int64),
-        np.full((count, 3), NOT_ASKED),
+        np.full((count, 3), NO_BOUND),
         np.zeros((count, most)),
         np.array([len(whole) for whole in wholes], np.int64),
         np.zeros((count, most), np.int64),
         np.zeros((count, max(heights, default=0), most), np.int64),
         np.zeros(count, np.int64),
         np.full(count, -1, np.int64),
-        nothing_held(count, most),
+        no_holder_bounds(count, most),
     )
     for column, whole in enumerate(wholes):
-        made.wholes[column, : len(whole)] = whole / max(int(whole.sum()), 1)
+        made.source_counts[column, : len(whole)] = whole / max(int(whole.sum()), 1)
     for one in promise.models:
         if isinstance(one, Holders):
-            demand_of_holders(made.held, one, columns.index(one.column), wholes[columns.index(one.column)])
+            demand_of_holders(made.holder_bounds, one, columns.index(one.column), wholes[columns.index(one.column)])
         else:
             _demand(made, one, columns)
     return made
@@ -108,7 +104,7 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
         case DistinctDiversity():
             made.distinct[columns.index(model.column)] = model.l
         case EntropyDiversity():
-            made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK if model.l > 1 else NOT_ASKED
+            made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK if model.l > 1 else NO_BOUND
             # An entropy of ln(1) is that of one value, and nulls alone are none.
             made.distinct[columns.index(model.column)] = 1
         case RecursiveDiversity():
@@ -170,8 +166,8 @@ def keeps(
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
-    return close(weight, counts, column, demands) and held_by_few(
-        persons, counts, present, size, column, demands.nulls[column], demands.held
+    return close(weight, counts, column, demands) and held_by_few_persons(
+        persons, counts, present, size, column, demands.nulls[column], demands.holder_bounds
     )
 
 
@@ -182,7 +178,7 @@ def close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands)
     if equal < 0 and ordered < 0 and hierarchical < 0:
         return True
     values = demands.sizes[column]
-    extra = counts[:values] / weight - demands.wholes[column, :values]
+    extra = counts[:values] / weight - demands.source_counts[column, :values]
     if equal >= 0 and np.abs(extra).sum() / 2 > equal:
         return False
     if ordered >= 0 and np.abs(np.cumsum(extra[demands.orders[column, :values]])).sum() / max(values - 1, 1) > ordered:

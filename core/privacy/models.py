@@ -40,7 +40,7 @@ class Spread:
     owners: NDArray[np.int64]
     values: NDArray[np.integer[Any]]
     counts: NDArray[np.int64]
-    whole: NDArray[np.int64]
+    source_counts: NDArray[np.int64]
 
     def totals(self, classes: int) -> NDArray[np.int64]:
         """Returns the sum of counts of each class, shape (classes,): what shares are of. With persons it is not their number: somebody with
@@ -57,9 +57,9 @@ class Spread:
         """Returns the spread of the one class that the marked classes make together."""
         mine = classes[self.owners]
         # bincount adds weights as floats, exact below 2^53 records.
-        counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.whole)).astype(np.int64)
+        counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.source_counts)).astype(np.int64)
         values = np.flatnonzero(counts)
-        return Spread(np.zeros(len(values), np.int64), values, counts[values], self.whole)
+        return Spread(np.zeros(len(values), np.int64), values, counts[values], self.source_counts)
 
 
 Spreads = Mapping[str, Spread]
@@ -188,7 +188,7 @@ class Closeness:
 
     def distances(self, counts: NDArray[np.int64], spread: Spread) -> NDArray[np.float64]:
         """Returns the distance of each class, shape (classes,), float64."""
-        whole, totals = spread.whole / max(int(spread.whole.sum()), 1), spread.totals(len(counts))
+        whole, totals = spread.source_counts / max(int(spread.source_counts.sum()), 1), spread.totals(len(counts))
         if self.ranks is None and not self.groups:
             shares = spread.counts / totals[spread.owners]
             there = whole[spread.values]

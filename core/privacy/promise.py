@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import build_hierarchy
 from core.privacy.holders import Holders, condition_of
-from core.privacy.models import Failing, PrivacyModel, Spreads
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, Failing, PrivacyModel, RecursiveDiversity, Spreads
+from schemas.job.columns import QuasiIdentifier
+from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 Counts = NDArray[np.int64]
 
@@ -70,7 +76,7 @@ class Promise:
         added = [found for one in self.models if (found := condition_of(one, wholes, people)) is not None and found.column in several]
         return Promise(self.k, (*self.models, *added)) if added else self
 
-    def column_held(self, units: Counts, spreads: Spreads) -> str | None:
+    def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
         """Returns the column of which too many persons hold one value, if one class fails by nothing else.
 
         Args:
@@ -81,3 +87,40 @@ class Promise:
             return None
         columns = [one.column if isinstance(one, Holders) else None for one in self.models if one.fails(units, spreads)[0]]
         return columns[0] if columns and None not in columns else None
+
+
+def distinct_diversity(column: str, spec: DistinctSpec, domain: Domain, _folder: Path) -> DistinctDiversity:
+    """Returns distinct l-diversity."""
+    return DistinctDiversity(column, spec.distinct, _no_value(spec, domain))
+
+
+def entropy_diversity(column: str, spec: EntropySpec, domain: Domain, _folder: Path) -> EntropyDiversity:
+    """Returns entropy l-diversity."""
+    return EntropyDiversity(column, float(spec.entropy), _no_value(spec, domain))
+
+
+def recursive_diversity(column: str, spec: RecursiveSpec, domain: Domain, _folder: Path) -> RecursiveDiversity:
+    """Returns recursive (c, l)-diversity."""
+    return RecursiveDiversity(column, Fraction(spec.recursive.c), spec.recursive.l, _no_value(spec, domain))
+
+
+def equal_closeness(column: str, spec: ClosenessSpec, _domain: Domain, _folder: Path) -> Closeness:
+    """Returns t-closeness where all values are equally far apart."""
+    return Closeness(column, float(spec.t))
+
+
+def ordered_closeness(column: str, spec: ClosenessSpec, domain: Domain, _folder: Path) -> Closeness:
+    """Returns t-closeness where values are apart by their places in the domain, a null last."""
+    return Closeness(column, float(spec.t), np.arange(domain.size, dtype=np.int64))
+
+
+def hierarchical_closeness(column: str, spec: ClosenessSpec, domain: Domain, folder: Path) -> Closeness:
+    """Returns t-closeness where values are apart by the lowest group that they share."""
+    assert spec.hierarchy is not None
+    hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=spec.hierarchy), domain, folder)
+    return Closeness(column, float(spec.t), None, tuple(level.astype(np.int64) for level in hierarchy.groups[1:]))
+
+
+def _no_value(spec: DiversitySpec, domain: Domain) -> int | None:
+    """Returns the code of the null, which comes after all values, unless it counts as one."""
+    return len(domain.values) if domain.nulls and spec.nulls == "none" else None

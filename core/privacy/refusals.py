@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
-from core.privacy.holder_kernels import fewest_too_many
+from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, keeps
 from core.privacy.models import SLACK
 
-kernel = compiler("privacy.holder_kernels", "privacy.kernels", "privacy.refusals")
+kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals")
 TRIED = 8
 """Values that are tried first, besides those that a half could have alone."""
 
@@ -42,7 +42,7 @@ def least_values(column: int, demands: Demands) -> int:
 
 
 @kernel
-def refusal_tells(
+def refusal_discloses(
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -68,7 +68,7 @@ def refusal_tells(
     falling = np.argsort(-np.where(codes == null, totals.sum() + 1, totals), kind="mergesort")
     possible, lacked = np.zeros((2, values), np.bool_), np.zeros((2, values), np.bool_)
     failed = False
-    if not demands.held.asked[column]:
+    if not demands.holder_bounds.columns_bounded[column]:
         # Somebody with one value lacks all others.
         lacked[:] = True
     for place in range(values):
@@ -90,11 +90,11 @@ def refusal_tells(
                 lacked[1 - half, at] |= other < persons[1 - half]
             if _enough_possible(possible, lacked, codes, least, null):
                 return False
-    return _holding_tells(possible, lacked, codes, totals, sizes, persons, column, demands, least, failed)
+    return _holding_discloses(possible, lacked, codes, totals, sizes, persons, column, demands, least, failed)
 
 
 @kernel
-def _holding_tells(
+def _holding_discloses(
     possible: NDArray[np.bool_],
     lacked: NDArray[np.bool_],
     codes: NDArray[np.int64],
@@ -111,16 +111,16 @@ def _holding_tells(
     Args:
         possible: Shape (2, values): which values everybody in a half may hold, as far as is known; written to.
         lacked: Shape (2, values): which values everybody in a half may be without; written to.
-        codes: As of ``refusal_tells``, like all that follows.
+        codes: As of ``refusal_discloses``, like all that follows.
         least: How many different values everybody must possibly have.
         failed: Whether a half may fail at all, as far as is known.
     """
     null = demands.nulls[column]
     for half in range(2):
-        if not demands.held.asked[column] or sizes[half] == persons[half]:
+        if not demands.holder_bounds.columns_bounded[column] or sizes[half] == persons[half]:
             continue
         for at in range(codes.shape[0]):
-            fewest = fewest_too_many(persons[half], codes[at], column, null, demands.held)
+            fewest = fewest_too_many(persons[half], codes[at], column, null, demands.holder_bounds)
             if totals[at] < fewest or fewest > persons[half]:
                 continue
             failed = True
@@ -159,7 +159,7 @@ def _hold(
     Args:
         possible: Shape (2, values): which values everybody in a half may hold; written to.
         lacked: Shape (2, values): which values everybody in a half may be without; written to.
-        codes: As of ``refusal_tells``, like ``totals``, ``sizes`` and ``persons``.
+        codes: As of ``refusal_discloses``, like ``totals``, ``sizes`` and ``persons``.
         half: The half.
         held: Where the value is among ``codes``.
         fewest: How many hold it at least.
@@ -183,7 +183,7 @@ def _hold(
 
 
 @kernel
-def refusals_tell(
+def refusals_disclose(
     owners: NDArray[np.int64],
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],
@@ -211,7 +211,9 @@ def refusals_tell(
         end = begin
         while end < owners.shape[0] and owners[end] == owner:
             end += 1
-        telling[owner] = refusal_tells(codes[begin:end], totals[begin:end], sizes[owner], persons[owner], column, demands, counts, present)
+        telling[owner] = refusal_discloses(
+            codes[begin:end], totals[begin:end], sizes[owner], persons[owner], column, demands, counts, present
+        )
         begin = end
     return telling
 

@@ -153,6 +153,6 @@ def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, mask
     return risk_of(ClassSizes.of(without_masked(classes, starred, masked)), suppressed)
 
 
-def kept_preset(least: int) -> tuple[Decimal, str] | None:
+def preset_met(least: int) -> tuple[Decimal, str] | None:
     """Returns the strictest preset that classes of at least so many records keep, with where it is asked for, or None."""
     return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

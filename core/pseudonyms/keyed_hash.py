@@ -77,5 +77,5 @@ class Means:
     """
 
     key: bytes = b""
-    look_up: Callable[[pa.Array], pa.Array] | None = None
+    find_pseudonyms: Callable[[pa.Array], pa.Array] | None = None
     subjects: pa.Array | None = None

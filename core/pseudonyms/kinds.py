@@ -19,7 +19,7 @@ from schemas.pseudonyms.treatments import (
     ShiftTreatment,
     TokenTreatment,
     TreatmentSpec,
-    whole,
+    full_match_pattern,
 )
 
 DATE_LENGTH = 10
@@ -48,58 +48,42 @@ def hashes(spec: HashTreatment, values: pa.Array, means: Means) -> pa.Array:
 
 
 def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
-    """Returns part of each value, as large text.
-
-    Raises:
-        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
-    """
+    """Returns part of each value, as large text."""
     return covered_text(texts(values), spec.mask)
 
 
 def tokens(_spec: TokenTreatment, values: pa.Array, means: Means) -> pa.Array:
     """Returns the token of each value, as large text."""
-    assert means.look_up is not None
-    return means.look_up(texts(values))
+    assert means.find_pseudonyms is not None
+    return means.find_pseudonyms(texts(values))
 
 
 def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
     """Returns the value of each token, as large text; null for what is no token."""
-    assert means.look_up is not None
+    assert means.find_pseudonyms is not None
     coded = pseudonyms.dictionary_encode()
-    return means.look_up(coded.dictionary).take(coded.indices)
+    return means.find_pseudonyms(coded.dictionary).take(coded.indices)
 
 
 def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Returns a value of the same form for each, as large text or whole numbers.
-
-    Raises:
-        UnfitError: other characters, too few of them, or numbers that are negative or too long.
-    """
+    """Returns a value of the same form for each, as large text or whole numbers."""
     return encrypted(values, spec.encrypt, means.key)
 
 
 def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
     """Returns what each was before it was encrypted, as large text; null for what has not the form of a pseudonym."""
-    fits = pc.match_substring_regex(pseudonyms, whole(treatment_kind(spec).form(spec)))
+    fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
     back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 
 
 def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Returns each date or timestamp moved by the days of its subject; nulls stay.
-
-    Raises:
-        UnfitError: a date that cannot be written any more.
-    """
+    """Returns each date or timestamp moved by the days of its subject; nulls stay."""
     return shifted(values, _days(spec, means))
 
 
 def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
-    """Returns each date, written as text, moved back by the days of its subject.
-
-    Raises:
-        PseudonymError: text that is no date.
-    """
+    """Returns each date, written as text, moved back by the days of its subject."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:

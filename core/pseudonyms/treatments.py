@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.pseudonyms.keyed_hash import derived
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, whole
+from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, full_match_pattern
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -40,11 +40,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Returns text with its characters covered, or with the pattern's groups in the replacement.
-
-    Raises:
-        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
-    """
+    """Returns text with its characters covered, or with the pattern's groups in the replacement."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
@@ -61,20 +57,16 @@ def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
 
 
 def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
-    if unmatched := pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py():
+    if unmatched := pc.sum(pc.invert(pc.match_substring_regex(values, full_match_pattern(pattern)))).as_py():
         raise UnfitError(unmatched, "do not match mask.pattern; let it cover them too, say with |.* at its end, whose groups are empty")
-    made = pc.replace_substring_regex(values, whole(pattern), replacement, max_replacements=1)
+    made = pc.replace_substring_regex(values, full_match_pattern(pattern), replacement, max_replacements=1)
     if same := pc.sum(pc.and_(pc.equal(made, values), pc.greater(pc.utf8_length(values), 0))).as_py():
         raise UnfitError(same, "would be published as they are by mask.replacement; let it keep less")
     return made
 
 
 def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G).
-
-    Raises:
-        UnfitError: other characters, too few of them, or numbers that are negative or too long.
-    """
+    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G)."""
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)
     if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
@@ -101,7 +93,7 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
 
 
 def _mismatches(values: pa.Array, pattern: str) -> int:
-    return int(pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py() or 0)
+    return int(pc.sum(pc.invert(pc.match_substring_regex(values, full_match_pattern(pattern)))).as_py() or 0)
 
 
 def _class(characters: str) -> str:
@@ -124,11 +116,7 @@ def _around(value: str, made: str, separators: str) -> str:
 
 
 def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay.
-
-    Raises:
-        UnfitError: a date that cannot be written any more.
-    """
+    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:

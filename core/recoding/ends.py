@@ -19,12 +19,12 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.spelling import Whole, decimal_text, whole_numbers
-from core.recoding.kernels import cut_places
+from core.hierarchies.spelling import ScaledIntegers, decimal_text, scaled_integers
+from core.recoding.classes import cut_grid_lines
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 
 Lines = NDArray[np.int64]
-Spelling = Callable[[Whole, int], pa.Array]
+Spelling = Callable[[ScaledIntegers, int], pa.Array]
 ROOM = 10**17
 """Whole numbers on a grid are less than this; of values with more digits the last ones are cut off."""
 MONTH, YEAR, DECADE = 32, 384, 3840
@@ -44,7 +44,7 @@ class Grid:
         spell: Returns the first value at or after each of some lines, or the last one before it where it is moved by -1.
     """
 
-    places: Lines
+    grid_lines: Lines
     widths: Lines
     spell: Spelling
 
@@ -59,7 +59,7 @@ def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
     kind = values.type
     if pt.is_date(kind) or pt.is_timestamp(kind):
         return _calendar(values)
-    whole, used = whole_numbers(values)
+    whole, used = scaled_integers(values)
     origin, widths = _bins(spec, used)
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
     # As Python integers only where NumPy's could overflow, because these are slow.
@@ -68,7 +68,7 @@ def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
     places = (moved // ratio).astype(np.int64)
     chain = [1, *(width // ratio for width in widths if width % ratio == 0 and ratio < width <= 10 * ROOM * ratio)]
 
-    def spell(lines: Whole, move: int) -> pa.Array:
+    def spell(lines: ScaledIntegers, move: int) -> pa.Array:
         return _numbers(kind, lines.astype(object) * ratio + origin + move, used)
 
     return Grid(places, _widened(chain, places, 2 if len(chain) > 1 else 10), spell)
@@ -99,7 +99,7 @@ def _widened(chain: list[int], places: Lines, factor: int) -> Lines:
     return np.array(chain, np.int64)
 
 
-def _numbers(kind: pa.DataType, whole: Whole, places: int) -> pa.Array:
+def _numbers(kind: pa.DataType, whole: ScaledIntegers, places: int) -> pa.Array:
     if pt.is_integer(kind):
         return pa.array(whole.tolist(), kind)
     texts = decimal_text(whole, places)
@@ -121,7 +121,7 @@ def _calendar(values: pa.Array) -> Grid:
     clock = [] if pt.is_date(kind) else sorted({1, min(1_000, ticks), *(seconds * ticks for seconds in _CLOCK)})
     units = [days * per_day for days in (1, MONTH, 3 * MONTH, YEAR, DECADE)]
 
-    def spell(lines: Whole, move: int) -> pa.Array:
+    def spell(lines: ScaledIntegers, move: int) -> pa.Array:
         return _moments(kind, lines.astype(np.int64), move, per_day, finer)
 
     return Grid(places, _widened([*clock, *units], places, 2), spell)
@@ -139,7 +139,7 @@ def _moments(kind: pa.DataType, lines: Lines, move: int, per_day: int, finer: in
     return pa.array(moments, pa.int64()).cast(kind)
 
 
-Places = NDArray[np.int64]
+CellPlaces = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +154,9 @@ class Ends:
         high: Shape (steps,), the high end of a range that ends in it, null where it is open.
     """
 
-    steps: Places
-    firsts: Places
-    lasts: Places
+    steps: CellPlaces
+    firsts: CellPlaces
+    lasts: CellPlaces
     low: pa.Array
     high: pa.Array
 
@@ -181,16 +181,16 @@ def shared_ends(domain: Domain, spec: HierarchySpec, k: int) -> Ends:
     grid, people = grid_of(domain.values, spec), domain.people
     before = np.append(0, np.cumsum(people))
     lines = np.zeros(len(people), np.int64)
-    starts = cut_places(grid.places, before, grid.widths, k, lines)
+    starts = cut_grid_lines(grid.grid_lines, before, grid.widths, k, lines)
     starts[:1] = True
     firsts = np.flatnonzero(starts)
     lasts = np.append(firsts[1:], len(people))[: len(firsts)] - 1
     cuts = lines[firsts[1:]]
     low = pa.concat_arrays([pa.nulls(min(len(firsts), 1), domain.values.type), grid.spell(cuts, 0)])
     high = pa.concat_arrays([grid.spell(cuts, -1), pa.nulls(min(len(firsts), 1), domain.values.type)])
-    return Ends(np.cumsum(starts) - 1, firsts, lasts, _held(domain, firsts, k, low), _held(domain, lasts, k, high))
+    return Ends(np.cumsum(starts) - 1, firsts, lasts, _held_by_k(domain, firsts, k, low), _held_by_k(domain, lasts, k, high))
 
 
-def _held(domain: Domain, codes: Places, k: int, ends: pa.Array) -> pa.Array:
+def _held_by_k(domain: Domain, codes: CellPlaces, k: int, ends: pa.Array) -> pa.Array:
     """Puts the value of a code in the place of an end where k people have it."""
     return pc.if_else(pa.array(domain.people[codes] >= k), domain.values.take(pa.array(codes)), ends)

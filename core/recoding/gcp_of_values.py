@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import each_in_parallel, parts_in_parallel
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import places_in
+from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.recoding.classes import Sets
-from core.recoding.labels import held_penalties
+from core.recoding.labels import penalties_of_members
 from core.recoding.recoding import SUPPRESSED
 
 
@@ -33,12 +33,12 @@ def gcp_of_class_values(
     classes = np.where(failing, SUPPRESSED, np.cumsum(~failing) - 1).astype(np.int32)
 
     def numbered(rows: slice) -> NDArray[np.int32]:
-        mine: NDArray[np.int32] = classes[places_in(chosen, cells.node, cells.codes[rows], hierarchies)]
+        mine: NDArray[np.int32] = classes[positions_of_finer_cells(chosen, cells.node, cells.codes[rows], hierarchies)]
         return mine
 
     sets = Sets.of(np.concatenate(parts_in_parallel(numbered, cells.cells)))
 
     suppressed, sizes = int(chosen.counts[failing].sum()), chosen.counts[~failing]
-    held = each_in_parallel(lambda qid: held_penalties(qid[0], sets, qid[1]), list(zip(cells.groups, domains, strict=True)))
+    held = each_in_parallel(lambda qid: penalties_of_members(qid[0], sets, qid[1]), list(zip(cells.groups, domains, strict=True)))
     lost = sum(float(np.dot(penalty, sizes)) for penalty in held)
     return (lost / len(domains) + suppressed) / int(chosen.counts.sum())

@@ -13,7 +13,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
-from core.recoding.labels import STAR, ancestors, beside_null, can_name_nulls, price_beside_null, ranges, value_sets
+from core.recoding.labels import SUPPRESSED_VALUE, ancestors, can_name_nulls, labels_with_null, penalties_with_null, ranges, value_sets
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -37,9 +37,6 @@ def generalise(
         hierarchy: Of the QID.
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
         ends: Where intervals may end; at the values of the class if left out.
-
-    Raises:
-        ValueError: intervals of values that are neither numbers nor dates.
     """
     match way or usual_way(domain, hierarchy):
         case "interval":
@@ -77,24 +74,24 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: 
     null = len(words)
     place, lengths = np.full(null + 1, null), np.zeros(null + 1, np.int64)
     place[order], lengths[:null] = np.arange(null), np.char.str_len(words)
-    low, high, mixed = sets.known(place[codes], null)
+    low, high, mixed = sets.code_bounds(place[codes], null)
     missing, ordered = low == null, words[order]
     # The first and the last of sorted words share what all of them share.
     first, last = np.where(missing, 0, low), np.where(missing, 0, high)
     shared = np.where(missing, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
     longest = sets.extremes(lengths[codes])[1]
     stems = _cut(texts.take(pa.array(order)).take(pa.array(first, mask=missing)), shared)
-    stars = pc.binary_repeat(pa.scalar(STAR), pa.array(np.where(shared > 0, longest - shared, 0)))
+    stars = pc.binary_repeat(pa.scalar(SUPPRESSED_VALUE), pa.array(np.where(shared > 0, longest - shared, 0)))
     named = mixed & (bool(mixed.any()) and can_name_nulls(domain, hierarchy))
     # Of one value that is empty nothing is common with others, but it is told all the same.
     apart = ~missing & (low != high) & (shared == 0) | (mixed & ~named)
-    labels = pc.if_else(pa.array(apart), pa.scalar(STAR), pc.binary_join_element_wise(stems, stars, ""))
+    labels = pc.if_else(pa.array(apart), pa.scalar(SUPPRESSED_VALUE), pc.binary_join_element_wise(stems, stars, ""))
     alike = _beginning(ordered, first, shared) if null else np.zeros(len(low), np.int64)
     size = max(domain.size, 1)
     penalties = np.where(apart, 1.0, np.where(low != high, alike / size, 0.0))
-    penalties = np.where(named & ~apart, price_beside_null(penalties, size), penalties)
+    penalties = np.where(named & ~apart, penalties_with_null(penalties, size), penalties)
     distinct = sets.distinct(codes, domain.size)
-    texts = beside_null(labels, named & ~apart)
+    texts = labels_with_null(labels, named & ~apart)
     return QidLabels({domain.qid: texts}, text_ranks(texts), penalties, np.where(distinct > 1, distinct / size, 0.0))
 
 

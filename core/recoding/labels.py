@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null
 from core.columns.coding import Packing, single_word
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.columns.numbers import NumberLine, is_numerical, number_line
+from core.columns.numbers import NumberLine, is_null, is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
@@ -29,7 +28,7 @@ from core.recoding.ends import Ends, observed_ends
 from core.recoding.recoding import Intervals, published_columns
 from schemas.release.claimed_levels import NULL_MEMBER
 
-BESIDE_NULL = f", {NULL_MEMBER}}}"
+NULL_SET_END = f", {NULL_MEMBER}}}"
 """How a set with a null ends."""
 _LOOKS_NULL = rf'(?s)^(?:"*|.*, ){NULL_MEMBER}"*$'
 _LOOKS_LIKE_A_SET = rf"(?s)^\{{.*, {NULL_MEMBER}\}}$"
@@ -50,7 +49,7 @@ def as_value(member: str) -> str:
     return within if within is not None and re.search(_LOOKS_NULL, within) else member
 
 
-def beside_null(labels: pa.Array, mixed: Flags) -> pa.Array:
+def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
     """Writes the labels of classes that hold nulls too, where these are ``mixed``, as sets of the label and the null.
 
     Args:
@@ -58,7 +57,7 @@ def beside_null(labels: pa.Array, mixed: Flags) -> pa.Array:
         mixed: Shape (classes,).
     """
     wanted = pc.and_(pa.array(mixed), pc.fill_null(pc.not_equal(labels, pa.scalar("*", labels.type)), False))
-    return pc.if_else(wanted, pc.binary_join_element_wise("{", as_members(labels), BESIDE_NULL, ""), labels)
+    return pc.if_else(wanted, pc.binary_join_element_wise("{", as_members(labels), NULL_SET_END, ""), labels)
 
 
 def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
@@ -70,12 +69,12 @@ def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
     return not any(pc.any(pc.match_substring_regex(text, _LOOKS_LIKE_A_SET), min_count=0).as_py() for text in texts)
 
 
-def price_beside_null(penalties: Floats, size: int) -> Floats:
+def penalties_with_null(penalties: Floats, size: int) -> Floats:
     """Returns NCP of labels that stand for the null besides: one of ``size`` values more, a single value being one of them."""
     return np.minimum(np.maximum(penalties, 1 / size) + 1 / size, 1.0)
 
 
-STAR = "*"
+SUPPRESSED_VALUE = "*"
 Groups = Literal["hierarchy", "set"]
 
 
@@ -128,7 +127,7 @@ def ranges(
     """
     ends = ends or observed_ends(domain)
     null, values = len(domain.values), domain.values
-    known = low, high, mixed = sets.known(codes, null)
+    known = low, high, mixed = sets.code_bounds(codes, null)
     missing = low == null
     bounds = intervals == "bounds" and hierarchy.bounds[0] is not None
     # Two bounds have no room for a null beside them.
@@ -142,16 +141,16 @@ def ranges(
     stops = pc.if_else(alone, values.take(one), ends.high.take(pa.array(last, mask=absent)))
     starred = ~missing & is_null(starts) & is_null(stops)
     single = pc.fill_null(pc.equal(starts, stops), False)
-    texts = pc.if_else(pa.array(starred), pa.scalar(STAR), _range_texts(starts, stops, single))
-    columns = [starts, stops] if bounds else [beside_null(texts, named)]
+    texts = pc.if_else(pa.array(starred), pa.scalar(SUPPRESSED_VALUE), _range_texts(starts, stops, single))
+    columns = [starts, stops] if bounds else [labels_with_null(texts, named)]
     if null:
         low, high = (np.where(exact, own, step) for own, step in ((low, ends.firsts[first]), (high, ends.lasts[last])))
     # A number above every pair of codes: all classes of * publish the same, whatever they hold.
     pairs = np.where(starred, 2 * (null + 1) * (null + 2), 2 * (low * (null + 1) + high) + named)
     reach = np.where(exact, 0.0, _reach(domain, starts, stops))
-    penalties = np.where(starred, 1.0, np.where(named, price_beside_null(reach, max(domain.size, 1)), reach))
+    penalties = np.where(starred, 1.0, np.where(named, penalties_with_null(reach, max(domain.size, 1)), reach))
     names = published_columns(hierarchy.qid, bounds)
-    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, _held_spans(domain, *known))
+    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, _member_spans(domain, *known))
 
 
 def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:
@@ -204,11 +203,11 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
 
 def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
     """Labels classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
-    low, _, mixed = sets.known(codes, len(domain.values))
-    apart = mixed & (hierarchy.null_apart and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
+    low, _, mixed = sets.code_bounds(codes, len(domain.values))
+    apart = mixed & (hierarchy.has_null_group and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
     found = common_levels(codes, sets, hierarchy)
     if apart.any():
-        found = np.where(apart, _levels_beside_null(codes, sets, hierarchy), found)
+        found = np.where(apart, _levels_with_null(codes, sets, hierarchy), found)
     found = np.maximum(found, hierarchy.least)
     if least is not None:
         found = np.maximum(found, np.minimum(least, hierarchy.top))
@@ -222,8 +221,8 @@ def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy:
     # The least code of a class is the null's only where it holds nothing else.
     places = offsets[found] + np.stack(hierarchy.groups)[found, low]
     apart &= found < hierarchy.top
-    texts = beside_null(labels.take(pa.array(places)), apart)
-    lost = np.where(apart, price_beside_null(penalties[places], max(domain.size, 1)), penalties[places])
+    texts = labels_with_null(labels.take(pa.array(places)), apart)
+    lost = np.where(apart, penalties_with_null(penalties[places], max(domain.size, 1)), penalties[places])
     if is_numerical(domain):
         return QidLabels({hierarchy.qid: texts}, text_ranks(texts), lost, lost)
     distinct = sets.distinct(codes, domain.size)
@@ -237,40 +236,40 @@ def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy
     null, classes = len(domain.values), len(sets.starts)
     known = values < null
     distinct = np.bincount(numbers[known], minlength=classes)
-    low, _, mixed = sets.known(codes, null)
+    low, _, mixed = sets.code_bounds(codes, null)
     listed = pa.ListArray.from_arrays(
         pa.array(np.append(0, np.cumsum(distinct)).astype(np.int32)), as_members(as_text(domain.values).take(pa.array(values[known])))
     )
     named = mixed & (bool(mixed.any()) and can_name_nulls(domain, hierarchy))
-    ends = pc.if_else(pa.array(named), BESIDE_NULL, "}")
+    ends = pc.if_else(pa.array(named), NULL_SET_END, "}")
     joined = pc.binary_join_element_wise("{", pc.binary_join(listed, ", "), ends, "")
     one = as_text(domain.values).take(pa.array(np.where(low == null, 0, low), mask=low == null))
     texts = pc.if_else(pa.array((distinct > 1) | mixed), joined, one)
-    texts = pc.if_else(pa.array(mixed & ~named), pa.scalar(STAR), texts)
+    texts = pc.if_else(pa.array(mixed & ~named), pa.scalar(SUPPRESSED_VALUE), texts)
     held = (distinct + mixed) / max(domain.size, 1)
     covered = np.where(distinct + mixed > 1, np.where(mixed & ~named, 1.0, held), 0.0)
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), covered, covered)
 
 
-def held_penalties(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
+def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
     """Returns NCP of a QID as if each class published the values that it holds, shape (classes,); arguments as for ``label_qid``."""
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
         return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
-    return _held_spans(domain, *sets.known(codes, len(domain.values)))
+    return _member_spans(domain, *sets.code_bounds(codes, len(domain.values)))
 
 
-def _held_spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64], mixed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Returns the same of a numerical QID, by what classes hold of it, as ``Sets.known`` tells it."""
+def _member_spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64], mixed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Returns the same of a numerical QID, by what classes hold of it, as ``Sets.code_bounds`` tells it."""
     spans = _spans(domain, low, high)
-    return np.where(mixed, price_beside_null(spans, max(domain.size, 1)), spans)
+    return np.where(mixed, penalties_with_null(spans, max(domain.size, 1)), spans)
 
 
-def _levels_beside_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
+def _levels_with_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
     """Returns the finest level at which the values of each class share a group, whatever nulls it holds besides; shape (classes,)."""
     null, levels = len(hierarchy.groups[0]) - 1, np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:
-        low, high, _ = sets.known(groups[codes].astype(np.int64), int(groups[null]))
+        low, high, _ = sets.code_bounds(groups[codes].astype(np.int64), int(groups[null]))
         levels += low != high
     return levels
 

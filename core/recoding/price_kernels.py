@@ -27,7 +27,7 @@ UNIT = 1 << 20
 """The penalty of a whole domain."""
 
 Numbers = NDArray[np.int64]
-Places = NDArray[np.int32]
+RankPositions = NDArray[np.int32]
 
 # A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
 whole: Any = np.int64
@@ -47,11 +47,11 @@ class Prices(NamedTuple):
     """
 
     terms: Numbers
-    numbers: Places
+    numbers: RankPositions
 
 
 @kernel
-def greatest(numbers: Numbers | Places) -> int:
+def greatest(numbers: Numbers | RankPositions) -> int:
     """Returns the greatest of some numbers, of which there is one at least; NumPy's own takes half a second to compile.
 
     Args:
@@ -110,7 +110,7 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 
 
 @kernel
-def column_price(terms: Numbers, numbers: Places, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
+def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
     """Returns what a column costs; of a pair the second bears the price of both.
 
     Args:
@@ -136,7 +136,7 @@ def column_price(terms: Numbers, numbers: Places, column: int, low: int, high: i
 
 
 @kernel
-def _penalty(terms: Numbers, numbers: Places, column: int, low: int, high: int) -> int:
+def _penalty(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int) -> int:
     kind, first, size, levels = terms[column, KIND], terms[column, START], terms[column, SIZE], terms[column, LEVEL]
     if kind == TABLE:
         return int(numbers[first + low * size + high])
@@ -151,7 +151,7 @@ def _penalty(terms: Numbers, numbers: Places, column: int, low: int, high: int) 
 
 
 @kernel
-def _pair_price(terms: Numbers, numbers: Places, column: int, low: int, second: int, high: int, count: int) -> int:
+def _pair_price(terms: Numbers, numbers: RankPositions, column: int, low: int, second: int, high: int, count: int) -> int:
     """Returns what a column costs whose labels name nulls.
 
     Args:

@@ -18,7 +18,7 @@ from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
 from core.recoding.labels import can_name_nulls
-from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
+from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Prices, RankPositions
 from schemas.job.mondrian import Generalisation
 
 PUBLISHED, HELD = 4, 1
@@ -56,7 +56,7 @@ class _Column(NamedTuple):
         counted: Whether values that are held are counted.
     """
 
-    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
     kind: int
     levels: int
     numbers: NDArray[np.int64]
@@ -66,7 +66,7 @@ class _Column(NamedTuple):
 
 def label_prices(
     labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
-) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
+) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
     """Returns what labels cost, and where the values stand.
 
     Args:
@@ -80,7 +80,7 @@ def label_prices(
     """
     found = [(label, _column(label)) for label in labels]
     sides = np.concatenate([_sides(column) for _, column in found])
-    numbers = [part for _, column in found for part in ([np.empty(0, np.int64)] * (column.places.shape[1] - 1) + [column.numbers])]
+    numbers = [part for _, column in found for part in ([np.empty(0, np.int64)] * (column.positions.shape[1] - 1) + [column.numbers])]
     whole = np.array([max(label.domain.size, 1) for label, column in found for _ in _sides(column)])
     units = np.rint(UNIT / whole).astype(np.int64)
     kinds, counted = _each(found, "kind"), _each(found, "counted").astype(np.bool_)
@@ -92,11 +92,11 @@ def label_prices(
     terms = (kinds, sides, starts, _each(found, "size"), _each(found, "levels"), weights, each, units * (sides == SECOND))
     made = Prices(np.column_stack(terms).astype(np.int64), np.concatenate(numbers).astype(np.int32))
     # The values of a pair are counted once.
-    return made, [column.places.astype(np.int32) for _, column in found], counted & (sides != SECOND)
+    return made, [column.positions.astype(np.int32) for _, column in found], counted & (sides != SECOND)
 
 
 def _sides(column: _Column) -> NDArray[np.int64]:
-    return np.array([ALONE] if column.places.shape[1] == 1 else [FIRST, SECOND])
+    return np.array([ALONE] if column.positions.shape[1] == 1 else [FIRST, SECOND])
 
 
 def _each(found: Sequence[tuple[LabelPrices, _Column]], name: str) -> NDArray[np.int64]:
@@ -119,7 +119,7 @@ def _column(label: LabelPrices) -> _Column:
             groups, penalties = _prefixes(domain)
             return _by_levels(groups, penalties, counted=True, named=size if named else None)
         case _:
-            named = named and hierarchy.null_apart
+            named = named and hierarchy.has_null_group
             groups, penalties = _groups(label)
             alone = int(named and is_numerical(domain) and not hierarchy.least)
             return _by_levels(groups, penalties, counted=not is_numerical(domain), named=size if named else None, alone=alone)

@@ -17,11 +17,56 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
+from core.compiling.compiled import compiler
 from core.formats.published import PublishedValues, value_keys
+from core.recoding.classes import cut_grid_lines
 from core.recoding.ends import grid_of
-from core.recoding.group_kernels import cut_groups
-from core.recoding.kernels import cut_places
 from schemas.privacy.publish import OTHER, SHARED, Publishing, Way
+
+kernel = compiler("recoding.publishing")
+
+
+@kernel
+def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """Returns where the groups of least squared error start, shape (groups,).
+
+    A group that could be cut in two is never better than its parts, so that only short groups are looked at.
+
+    Args:
+        numbers: Shape (m,), ascending, distinct.
+        records: Shape (m,), how many records have each.
+        people: Shape (m,), how many people have each, no person twice; at least ``least`` together.
+        least: People of a group.
+    """
+    count = numbers.shape[0]
+    before = np.zeros(count + 1, np.int64)
+    for place in range(count):
+        before[place + 1] = before[place] + people[place]
+    best, start = np.full(count + 1, np.inf), np.full(count + 1, -1, np.int64)
+    best[0] = 0.0
+    for end in range(1, count + 1):
+        weight, mean, error, most = 0.0, 0.0, 0.0, 0
+        for first in range(end - 1, -1, -1):
+            # Welford's sums: differences of large squares would lose all digits.
+            added = float(records[first])
+            weight += added
+            apart = numbers[first] - mean
+            mean += apart * added / weight
+            error += apart * (numbers[first] - mean) * added
+            held = before[end] - before[first]
+            if held >= least and best[first] + error < best[end]:
+                best[end], start[end] = best[first] + error, first
+            most = max(most, people[first])
+            # There is a cut with enough people on either side, whichever value it falls upon.
+            if held >= 2 * least + most:
+                break
+    groups, after, made = np.empty(count, np.int64), count, 0
+    while after > 0:
+        groups[made] = start[after]
+        after = int(start[after])
+        made += 1
+    return groups[:made][::-1].copy()
+
 
 Counts = NDArray[np.int64]
 
@@ -44,7 +89,7 @@ class CountedValues:
     least: Counts
     records: Counts
     nulls: int
-    rest: int
+    other_records: int
 
 
 def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
@@ -78,7 +123,7 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
     """Keeps texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
-    rest = max(counted.rest, nulls)
+    rest = max(counted.other_records, nulls)
     lone = 0 < rest < k
     # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
     missing = lone and not shared.any() and counted.nulls > nulls
@@ -118,7 +163,7 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
     unpublished = int(counted.least[~shared].sum()) if len(others) and not len(starts) else 0
     if len(others) and not len(starts):
         starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
-    missing = max(counted.nulls, counted.rest if len(others) and published.null_count else unpublished)
+    missing = max(counted.nulls, counted.other_records if len(others) and published.null_count else unpublished)
     kept = values.filter(pa.array(shared))
     kept_as = kept
     if 0 < missing < k and (len(kept) or people.any()):
@@ -136,7 +181,7 @@ def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array
         return none
     grid, before = grid_of(values, None), np.append(0, np.cumsum(people))
     lines = np.zeros(len(values), np.int64)
-    cuts = cut_places(grid.places, before, grid.widths, k, lines)
+    cuts = cut_grid_lines(grid.grid_lines, before, grid.widths, k, lines)
     cuts[0] = False
     firsts = np.flatnonzero(cuts)
     if not len(firsts):
@@ -177,11 +222,7 @@ def _within(values: pa.Array, way: Publishing) -> pa.Array:
 
 
 def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
-    """Returns a number of the job as a value of a column.
-
-    Raises:
-        ValueError: the type has no such value.
-    """
+    """Returns a number of the job as a value of a column."""
     if pt.is_integer(kind):
         if number != number.to_integral_value():
             msg = "a fraction, where values are whole numbers"

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words, single_word
-from core.columns.node import Node
+from core.columns.coding import PackedWords, Packing, single_word
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 
 Treatment: TypeAlias = str
-"""A name in `schemas.job.suppression.SUPPRESSIONS`."""
+"""A name in `schemas.job.privacy.SUPPRESSIONS`."""
 Intervals = Literal["text", "bounds"]
 # Of four bytes each: 64 MB for the recoding itself, one for each later stage.
-LOOK_UP_CELLS = 1 << 24
+LOOKUP_CELLS = 1 << 24
 LATER_CELLS = 1 << 18
 SUPPRESSED = np.int32(-1)
 DROPPED = np.int32(-2)
@@ -43,7 +43,7 @@ class Stage:
 
     node: Node
     packing: Packing
-    words: Words
+    words: PackedWords
     classes: NDArray[np.int32]
 
     @cached_property
@@ -54,7 +54,7 @@ class Stage:
     @property
     def _look_up_cells(self) -> int:
         # Few records come to a later stage, and there may be many stages.
-        return min(LOOK_UP_CELLS, LATER_CELLS)
+        return min(LOOKUP_CELLS, LATER_CELLS)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Recoding(Stage):
 
     @property
     def _look_up_cells(self) -> int:
-        return LOOK_UP_CELLS
+        return LOOKUP_CELLS
 
 
 def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ class Assigner:
         self._classes = recoding.classes
         self._words = recoding.words
         self._table: NDArray[np.int32] | None = None
-        if len(recoding.words) == 1 and recoding.packing.product <= (LOOK_UP_CELLS if look_up_cells is None else look_up_cells):
+        if len(recoding.words) == 1 and recoding.packing.product <= (LOOKUP_CELLS if look_up_cells is None else look_up_cells):
             self._table = np.full(recoding.packing.product, SUPPRESSED)
             self._table[recoding.words[0]] = recoding.classes
 
-    def assign(self, words: Words) -> NDArray[np.int32]:
+    def assign(self, words: PackedWords) -> NDArray[np.int32]:
         """Returns the class of each record, shape (n,), or SUPPRESSED."""
         if self._table is not None:
             return self._table[words[0]]

@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication
 from schemas.release.claimed_levels import RANGED, endpoints_of
 from schemas.release.figures import Kind
-from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
+from schemas.release.manifest import Manifest, pseudonym_sentence, published_payload, published_qids
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Recount:
     one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     population: tuple[int, Mapping[tuple[int, int], int]] | None = None
     together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
-    lost: Mapping[str, ColumnLoss] = field(default_factory=dict)
+    losses: Mapping[str, ColumnLoss] = field(default_factory=dict)
     passed: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     published: Mapping[str, ColumnPublication] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ class Recount:
         return self.persons.sizes if self.persons else self.sizes
 
     @property
-    def nothing_but_stars(self) -> frozenset[str]:
+    def fully_suppressed_columns(self) -> frozenset[str]:
         """The columns of quasi-identifiers that hold nothing but ``*``."""
         return frozenset(name for name, records in self.withheld.items() if records == self.records)
 
@@ -94,7 +94,7 @@ class Recount:
         """How many records or persons the files have, in the unit of k."""
         return self.persons.released if self.persons else self.records
 
-    def starred(self, masked: int) -> tuple[int, int]:
+    def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
         """Returns who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
         if self.persons is None:
             return self.masked, masked
@@ -154,7 +154,7 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     pseudonyms = [one.name for one in job.columns.pseudonyms]
     if lacking := [name for name in [*qids, *(payload or [*job.columns.sensitive, *pseudonyms])] if name not in columns]:
         faults.append(f"{listed(lacking)} is missing from the data files")
-    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.kept_back}]):
+    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.columns_withheld}]):
         faults.append(f"{listed(more)} is published, but the job does not say so")
     # Bounds take the place of the column itself, so that the raw column beside them would be a leak.
     if raw := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in qids and qid.name in columns]:
@@ -192,7 +192,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         job, manifest.failed, manifest.records
     )
     if job.suppression.is_local:
-        faults += remainder_faults(manifest, recount)
+        faults += suppressed_record_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
     if not one_value_is_true(manifest, recount):
@@ -201,11 +201,11 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest's risk in the population is not that of the classes in the files")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
-    if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.nothing_but_stars):
+    if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.fully_suppressed_columns):
         faults.append("the manifest does not say truly where ranges end")
     if recount.published and manifest.published != dict(recount.published):
         faults.append("the manifest does not say truly what columns lost that are published otherwise than they are")
-    if manifest.pseudonyms != pseudonym_words(job):
+    if manifest.pseudonyms != pseudonym_sentence(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
     # Against another k other counts were made, which say nothing of the manifest's.
     if manifest.privacy.get("k") == job.privacy.k:
@@ -231,7 +231,7 @@ def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
     return said.keys() == found.keys() and all(isclose(said[name], value, rel_tol=1e-9) for name, value in found.items())
 
 
-def remainder_faults(manifest: Manifest, recount: Recount) -> list[str]:
+def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
     """Returns where a manifest is wrong about what became of the records that fail at the node of all."""
     remainder = manifest.remainder
     if remainder is None:
@@ -294,7 +294,7 @@ def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
     """Returns whether a manifest's classes by persons are not those that were counted."""
     if recount.persons is None:
         return []
-    sizes = unmasked(recount.persons.sizes, *recount.starred(manifest.masked))
+    sizes = unmasked(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))
     for band in manifest.person_sizes:
         mine = {size: classes for size, classes in sizes.items() if band.least <= size <= (band.most or size)}
         if (band.classes, band.records) != (sum(mine.values()), sum(size * classes for size, classes in mine.items())):

@@ -61,7 +61,7 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
         "suppression_rate": lost / records if records else 0.0,
     }
     if manifest.persons is None or recount.persons:
-        units = unmasked(recount.unit_sizes, *recount.starred(manifest.masked))
+        units = unmasked(recount.unit_sizes, *recount.fully_suppressed_units(manifest.masked))
         classes = sum(units.values())
         found["c_avg"] = sum(size * many for size, many in units.items()) / classes / int(manifest.privacy["k"]) if classes else 0.0
     return found
@@ -70,7 +70,7 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
 def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
     """Returns the certainty penalties that are not those of the labels."""
     dropped = manifest.suppressed - manifest.masked
-    found = {name: (one.penalty + dropped) / manifest.records for name, one in recount.lost.items()}
+    found = {name: (one.penalty + dropped) / manifest.records for name, one in recount.losses.items()}
     if not found:
         return []
     wrong = [f"ncp.{name}" for name, value in found.items() if _differs(manifest.ncp.get(name, -1.0), value)]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.recount.groups import Groups
 from core.recount.people import NOBODY
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import MASK, Manifest
 
 DIGEST = "md5_number(combination::VARCHAR)"
 
@@ -34,7 +36,7 @@ class LinkCount:
     """
 
     columns: tuple[str, ...]
-    known: bool
+    is_known: bool
     people: int
     sets: int
     smallest: int
@@ -140,7 +142,7 @@ def is_accepted(job: Job, columns: Sequence[str]) -> bool:
 
 def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     """Returns what shows the records of people whom fewer than k are like, and is not accepted."""
-    return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
+    return [one for one in linked if one.is_known and one.failing and not is_accepted(job, one.columns)]
 
 
 def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
@@ -169,7 +171,7 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
         return ["the manifest does not say truly which columns show which records belong together"]
     faults = []
     for said, held in zip(manifest.linked, linked, strict=True):
-        names = ("people", "sets", "smallest", "below_k") if held.known else ("sets",)
+        names = ("people", "sets", "smallest", "below_k") if held.is_known else ("sets",)
         faults += [
             f"the manifest says linked {listed(said.columns)} {name} = {getattr(said, name):,}, the files hold {getattr(held, name):,}"
             for name in names
@@ -177,4 +179,78 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
         ]
         if said.accepted != is_accepted(job, said.columns):
             faults.append(f"the manifest does not say truly whether the job accepts that {listed(said.columns)} links records")
+    return faults
+
+
+SPARSE = 500_000
+"""An encryption may give one person another one's number. With fewer numbers than this in the source, half of the smallest domain, it
+does not happen to all, so that all of at least ``SAMPLE`` published ones being in the source means that they were not encrypted."""
+SAMPLE = 20
+
+
+def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
+    """Returns how the records whose pseudonym has another form than the job says are counted, and the masked ones with any.
+
+    It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published QID columns.
+        column: Quoted name of the pseudonyms.
+        one: How they are made.
+    """
+    entry = treatment_kind(one.treatment)
+    form = entry.form(one.treatment).replace("'", "''")
+    wrong = f"NOT regexp_full_match({column}::VARCHAR, '{form}')"
+    # A form is one of text: a number of another type could be written alike and still not be what the job says.
+    if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
+        wrong += f" OR NOT ({types})"
+    starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for qid in qids)
+    counts = {"malformed": f"({wrong})", "revealed": f"({starred})"}
+    return Groups(source, counts=tuple((f"count(*) FILTER ({column} IS NOT NULL AND {what})", name) for name, what in counts.items()))
+
+
+def shared_sql(source: str, reference: str, column: str) -> str:
+    """Returns the statement that counts the different pseudonyms, those that are values of the source's column too, and these values.
+
+    It is right because values are compared as text, whatever the types before and after.
+
+    Args:
+        source: The release.
+        reference: The source.
+        column: Quoted name, the same in both.
+    """
+    return f"""
+        WITH published AS (SELECT DISTINCT {column}::VARCHAR AS value FROM {source} WHERE {column} IS NOT NULL),
+        originals AS (SELECT DISTINCT {column}::VARCHAR AS value FROM {reference} WHERE {column} IS NOT NULL)
+        SELECT (SELECT count(*) FROM published), (SELECT count(*) FROM published SEMI JOIN originals USING (value)),
+            (SELECT count(*) FROM originals)
+    """
+
+
+def is_compared(one: Identifier) -> bool:
+    """Tells whether the treatment promises that no value of the source is published, so that the two are to be compared."""
+    return treatment_kind(one.treatment).meets != "often"
+
+
+def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
+    """Returns what is wrong with a column of pseudonyms.
+
+    Args:
+        one: How they are made.
+        masks: Whether the job masks suppressed records.
+        counts: From ``form_groups``.
+        shared: From ``shared_sql``, where the source is at hand.
+    """
+    (malformed, revealed), entry = counts, treatment_kind(one.treatment)
+    faults = []
+    if malformed:
+        faults.append(f"{counted(malformed, 'record')} in '{one.name}' without the form of its treatment ({entry.words})")
+    if masks and revealed:
+        faults.append(f"{counted(revealed, 'masked record')} with a pseudonym in '{one.name}', which links them")
+    if shared is not None:
+        published, same, originals = shared
+        unchanged = entry.meets == "by chance" and SAMPLE <= published == same and originals < SPARSE
+        if unchanged or (entry.meets == "never" and same):
+            faults.append(f"{counted(same, 'value')} of the source's '{one.name}' published as pseudonyms")
     return faults

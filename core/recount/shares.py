@@ -29,7 +29,7 @@ class ShareSpread:
     failing: int
     classes: int
     worst: float | None
-    held: int = 0
+    broken_by_holders: int = 0
 
 
 @dataclass(frozen=True)

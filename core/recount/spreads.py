@@ -129,12 +129,12 @@ def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: Closenes
         ) SELECT count(*) FILTER ({fails}), count(*), max(distance)::DOUBLE FROM ({moved})"""
 
 
-def distinct_held(spec: DistinctSpec) -> str:
+def distinct_of_holders(spec: DistinctSpec) -> str:
     """Returns that fewer than l − 1 persons do not hold the value."""
     return f"persons - held < {spec.distinct - 1:d}"
 
 
-def entropy_held(spec: EntropySpec) -> str:
+def entropy_of_holders(spec: EntropySpec) -> str:
     """Returns that the share that hold the value leaves too little entropy, whatever the others hold."""
     own, rest = "held / persons", "(persons - held) / persons"
     others = f"CASE WHEN held < persons THEN {rest} * ln({rest} / greatest(m - 1, 1)) ELSE 0 END"
@@ -142,19 +142,19 @@ def entropy_held(spec: EntropySpec) -> str:
     return f"held * m > persons AND -({own} * ln({own}) + {others}) < ln({float(spec.entropy)!r}) - {SLACK!r}"
 
 
-def recursive_held(spec: RecursiveSpec) -> str:
+def recursive_of_holders(spec: RecursiveSpec) -> str:
     """Returns that the value is held by n · c / (1 + c) of n persons or more."""
     c = Fraction(spec.recursive.c)
     # 128 bits: a count times a denominator may pass 64.
     return f"(persons - held)::HUGEINT * {c.numerator:d} <= held::HUGEINT * {c.denominator:d}"
 
 
-def closeness_held(spec: ClosenessSpec) -> str:
+def closeness_of_holders(spec: ClosenessSpec) -> str:
     """Returns that the share that hold the value is more than t above that of all persons."""
     return f"held / persons - everywhere / everybody > {float(spec.t)!r} + {SLACK!r}"
 
 
-def classes_held_sql(relation: str, value: str, condition: str, whole: str, *, nulls: bool) -> str:
+def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *, nulls: bool) -> str:
     """Returns the statement that counts the classes in which too many persons hold a value.
 
     It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In ``whole``

@@ -144,6 +144,6 @@ def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], un
         # Persons that are not at hand cannot be counted, and neither records nor what the source tells of classes say it.
         if said is None or said.unit != unit or (found is None and unit == "person"):
             continue
-        if found is None or said != Together.told(found.counts, manifest.privacy["k"], said.unit, whole):
+        if found is None or said != Together.from_counts(found.counts, manifest.privacy["k"], said.unit, whole):
             faults.append(f"the manifest does not say truly how many stand out by the {words} together")
     return faults

@@ -16,7 +16,7 @@ from schemas.errors.base import counted, listed
 
 BUCKETS = 1 << 16
 """Numbers of a digest by which records are counted: so few that memory does not depend on the data, and enough to tell records apart."""
-REMAINDER = 33
+SUPPRESSED_TABLE = 33
 """Bits of a digest that are no part of what is summed beside the count, so that sums stay quick."""
 
 
@@ -142,7 +142,7 @@ def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
 
 def _digests(selected: str, records: Alike) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
-    each = f"(digest >> {REMAINDER})::BIGINT * copies" if records.copies else f"(digest >> {REMAINDER})::INTEGER"
+    each = f"(digest >> {SUPPRESSED_TABLE})::BIGINT * copies" if records.copies else f"(digest >> {SUPPRESSED_TABLE})::INTEGER"
     sums = ((f"sum({each})::BIGINT", "digests"),)
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
 
@@ -164,7 +164,7 @@ def joint_sql(released: str, given: str) -> str:
     """
 
 
-def looked_up_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
+def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
     """Returns the statement that makes the table of the source's records with the digest of some parts that are looked up.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
@@ -268,7 +268,7 @@ def label_faults(name: str, empty: int, wrong: int) -> list[str]:
     return [f"at least {counted(wrong, 'record')} with labels of '{name}' that cover too few values of the source"] if wrong else []
 
 
-def beside_faults(name: str, wrong: int, columns: Sequence[str]) -> list[str]:
+def label_combination_faults(name: str, wrong: int, columns: Sequence[str]) -> list[str]:
     """Returns what is wrong with the labels of a quasi-identifier beside other columns.
 
     Args:

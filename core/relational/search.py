@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, tag
 
 Bounds = NDArray[np.float64]

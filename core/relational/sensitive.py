@@ -24,12 +24,12 @@ class PersonValues:
 
     persons: NDArray[np.integer]
     values: NDArray[np.integer]
-    whole: NDArray[np.int64]
+    source_persons: NDArray[np.int64]
 
     def spread(self, classes: NDArray[np.int64]) -> Spread:
         """Returns how many persons of each class hold each value."""
-        keys, counts = np.unique(classes[self.persons] * len(self.whole) + self.values, return_counts=True)
-        return Spread(keys // len(self.whole), keys % len(self.whole), counts.astype(np.int64), self.whole)
+        keys, counts = np.unique(classes[self.persons] * len(self.source_persons) + self.values, return_counts=True)
+        return Spread(keys // len(self.source_persons), keys % len(self.source_persons), counts.astype(np.int64), self.source_persons)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TablePromise:
     @classmethod
     def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], whole: int) -> TablePromise:
         """Returns the promise, with conditions on who holds a value where somebody has several; ``whole`` have a row in the source."""
-        wholes = {name: column.whole for name, column in columns.items()}
+        wholes = {name: column.source_persons for name, column in columns.items()}
         return cls(promise.of_people(wholes, whole), columns, has_rows)
 
     @property

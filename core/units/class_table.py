@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.columns.domains import Domain, Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
+from core.histograms.histogram import Histogram
 from core.privacy.models import Failing, Spread, Spreads
 from core.privacy.promise import Promise
-from core.units.members import ClassMembers
-from core.units.unit import Counts, Integers, Records, spread_of_keys, summed
+from core.units.members import ClassMembers, SourceMembers
+from core.units.unit import Counts, Integers, Records, source_value_counts, spread_of_keys, summed
 
 Bools = NDArray[np.bool_]
 
@@ -74,4 +81,89 @@ class ClassTable:
 def regrouped(spread: Spread, owners: Integers) -> Spread:
     """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
     mine = owners[spread.owners]
-    return spread_of_keys(*summed(np.where(mine < 0, -1, mine * len(spread.whole) + spread.values), spread.counts), spread.whole)
+    return spread_of_keys(
+        *summed(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
+    )
+
+
+def unchanged(domain: Domain) -> Hierarchy:
+    """Returns the hierarchy of an axis that is never generalised: one level, the values themselves."""
+    groups = np.arange(domain.size, dtype=np.uint32)
+    groups.setflags(write=False)
+    labels = pa.concat_arrays([domain.values, pa.nulls(1, domain.values.type)]) if domain.nulls else domain.values
+    return Hierarchy(domain.qid, (groups,), (labels,), (None,), (domain.size,))
+
+
+def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTable, NDArray[np.unsignedinteger[Any]]]:
+    """Takes the cells of a node together to classes of records.
+
+    Args:
+        cells: The last axes are those of the sensitive columns, in their order.
+        sensitive: Their domains.
+
+    Returns:
+        The classes, and the group of each QID, shape (classes, QIDs).
+    """
+    qids, codes = len(cells.packing.sizes) - len(sensitive), cells.codes
+    if not sensitive:
+        return ClassTable(cells.counts, cells.counts, {}), codes
+    new = _first_of(codes, qids)
+    owners, starts = np.cumsum(new) - 1, np.flatnonzero(new)
+    counts = np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts
+    unit = Records(cells.counts)
+    spreads = {
+        domain.qid: unit.spread(owners, codes[:, axis].astype(np.int64), source_value_counts(domain))
+        for axis, domain in enumerate(sensitive, start=qids)
+    }
+    return ClassTable(counts, counts, spreads), codes[starts, :qids]
+
+
+def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.bool_]:
+    """Returns which cells are the first of their class: no sort, for cells ascend and the sensitive axes come last."""
+    new = np.ones(len(codes), np.bool_)
+    new[1:] = (codes[1:, :qids] != codes[:-1, :qids]).any(axis=1)
+    return new
+
+
+def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> Histogram:
+    """Returns the histogram of the QIDs alone.
+
+    Args:
+        cells: Cells with further axes after the QIDs.
+        hierarchies: Of the QIDs.
+    """
+    node = cells.node[: len(hierarchies)]
+    if len(node) == len(cells.node):
+        return cells
+    packing = packing_of(node, hierarchies)
+    starts = np.flatnonzero(_first_of(cells.codes, len(node)))
+    words = packing.pack(tuple(cells.codes[starts, : len(node)].T))
+    return Histogram(node, packing, words, np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts)
+
+
+class NodeTable(NamedTuple):
+    """The cells of a node, of the QIDs alone, and the same as classes."""
+
+    cells: Histogram
+    classes: ClassTable
+
+
+def table_at(
+    root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
+) -> NodeTable:
+    """Counts the cells of a node.
+
+    Args:
+        root: Cells of a node that is nowhere coarser, with the sensitive columns as last axes.
+        node: Level of each QID, or of each axis.
+        hierarchies: One per QID.
+        sensitive: Domains of the sensitive columns.
+        whose: Whose the root's cells are; None where no person is named.
+    """
+    axes = (*hierarchies, *map(unchanged, sensitive))
+    cells = roll_up(root, (*node[: len(hierarchies)], *(0,) * len(sensitive)), axes)
+    plain = without_sensitive(cells, hierarchies)
+    if whose is None:
+        return NodeTable(plain, classes_of(cells, sensitive)[0])
+    members = ClassMembers(whose, positions_of_finer_cells(plain, root.node, root.codes, hierarchies))
+    return NodeTable(plain, ClassTable.of_members(plain.counts, members))

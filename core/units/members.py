@@ -17,7 +17,7 @@ from core.units.unit import Counts, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Whose:
+class SourceMembers:
     """Whose the records of some cells are, out of cells that hold all records.
 
     Attributes:
@@ -31,7 +31,7 @@ class Whose:
     rows: NDArray[np.intp]
 
     @classmethod
-    def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> Whose:
+    def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> SourceMembers:
         """Returns whose the records of all cells are.
 
         Args:
@@ -42,15 +42,15 @@ class Whose:
         first, values, wholes = len(cells[0].node) - len(sensitive), {}, {}
         for axis, domain in enumerate(sensitive, start=first):
             codes = values[domain.qid] = np.concatenate([one.codes[:, axis] for one in cells]).astype(np.int64)
-            wholes[domain.qid] = persons.whole(domain.qid, codes, domain.size)
-        return cls(replace(persons, wholes=wholes), values, np.arange(persons.cells))
+            wholes[domain.qid] = persons.source_value_counts(domain.qid, codes, domain.size)
+        return cls(replace(persons, source_counts=wholes), values, np.arange(persons.cells))
 
     @cached_property
     def persons(self) -> CellPersons:
         """The persons of the cells that are meant."""
         return self.everyone if len(self.rows) == self.everyone.cells else self.everyone.take(self.rows)
 
-    def take(self, rows: NDArray[np.intp]) -> Whose:
+    def take(self, rows: NDArray[np.intp]) -> SourceMembers:
         """Returns the same of some of the cells, ascending."""
         return replace(self, rows=self.rows[rows])
 
@@ -64,21 +64,21 @@ class ClassMembers:
         owners: Shape (cells,), the class of each; -1 for a cell that is in none.
     """
 
-    whose: Whose
+    source_members: SourceMembers
     owners: Integers
 
     @property
     def values(self) -> dict[str, Counts]:
         """By sensitive column, shape (cells,), its code."""
-        return {name: codes[self.whose.rows] for name, codes in self.whose.values.items()}
+        return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
 
     def count(self, classes: int) -> Counts:
         """Returns how many persons each class has, shape (classes,)."""
-        return self.whose.persons.count(self.owners, classes)
+        return self.source_members.persons.count(self.owners, classes)
 
     def spreads(self) -> dict[str, Spread]:
         """Returns how the values of each sensitive column are spread over the classes."""
-        persons, wholes = self.whose.persons, self.whose.everyone.wholes
+        persons, wholes = self.source_members.persons, self.source_members.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 
     def relabelled(self, numbers: Integers) -> ClassMembers:
@@ -87,34 +87,34 @@ class ClassMembers:
         Args:
             numbers: Shape (classes,), the coarser class of each; -1 for those that are left out.
         """
-        return ClassMembers(self.whose, np.where(self.owners < 0, -1, numbers[self.owners]))
+        return ClassMembers(self.source_members, np.where(self.owners < 0, -1, numbers[self.owners]))
 
     def owned(self, numbers: Integers) -> ClassMembers:
         """Returns the same of the cells that are in a class alone; arguments as for ``relabelled``."""
         found = self.relabelled(numbers).owners
         kept = np.flatnonzero(found >= 0)
-        return ClassMembers(self.whose.take(kept), found[kept])
+        return ClassMembers(self.source_members.take(kept), found[kept])
 
     def merged(self) -> ClassMembers:
         """Returns the members by coarser cells, which tell apart the classes and sensitive values alone."""
-        values, wholes, merged_of = self.values, self.whose.everyone.wholes, self.owners
+        values, wholes, merged_of = self.values, self.source_members.everyone.source_counts, self.owners
         for name, one in values.items():
             # No more numbers than cells: a product of them cannot pass 64 bits.
             merged_of = np.unique(merged_of * len(wholes[name]) + one, return_inverse=True)[1]
         size = int(merged_of.max(initial=-1)) + 1
         first = np.empty(size, np.intp)
         first[merged_of] = np.arange(len(merged_of))
-        persons = self.whose.persons.merged(merged_of, size)
-        return ClassMembers(Whose(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
+        persons = self.source_members.persons.merged(merged_of, size)
+        return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
 
     def settled(self) -> ClassMembers:
         """Returns the same without the cells that are not meant: for what is asked again and again."""
-        whose = self.whose
-        return ClassMembers(Whose(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
+        whose = self.source_members
+        return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
 
 
 def joined_members(parts: Sequence[ClassMembers]) -> ClassMembers:
     """Returns the members of several numberings at once; no cell may be in two of them."""
-    rows, owners = np.concatenate([part.whose.rows for part in parts]), np.concatenate([part.owners for part in parts])
+    rows, owners = np.concatenate([part.source_members.rows for part in parts]), np.concatenate([part.owners for part in parts])
     order = np.argsort(rows)
-    return ClassMembers(replace(parts[0].whose, rows=rows[order]), owners[order])
+    return ClassMembers(replace(parts[0].source_members, rows=rows[order]), owners[order])

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.domains import Node
 from core.columns.kernels import add_numbers, entries_at
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, worth_of
+from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, radix_weights
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import Decided, RollUps, worth_keeping
+from core.histograms.rollups import Decided, RollUps, pays_to_cache
 from core.persons.kernels import add_weights, drop_person_cells, merge_person_cells, weigh_cells
 from core.privacy.models import Spread
 from core.units.persons import CellPersons
@@ -35,7 +35,7 @@ SHRINK_OF_PEOPLE = 5
 """As ``SHRINK``: to read all pairs of the root is dear, so that what is made of them should serve more nodes."""
 
 
-class KnownPersons(NamedTuple):
+class CachedPersonCounts(NamedTuple):
     """What is known of the persons in the cells of a kept histogram.
 
     Attributes:
@@ -106,7 +106,7 @@ class PersonRollUps(RollUps[Cells]):
         else:
             least = persons.least()
         weights = np.stack([root.counts, least, persons.per_cell], axis=1)
-        self._people = {root.node: KnownPersons(weights.astype(self._weight), persons)}
+        self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
         """Counts the classes of a node at or above the root's.
@@ -122,7 +122,7 @@ class PersonRollUps(RollUps[Cells]):
         there = np.flatnonzero(sums[:, RECORDS])
         if base.node != node:
             self.made += 1
-            if keep and self._qids == len(node) and worth_keeping(len(base.counts), len(there)):
+            if keep and self._qids == len(node) and pays_to_cache(len(base.counts), len(there)):
                 base = self._keep(base, node)
                 there, sums = np.arange(len(base.counts)), self._people[node].weights
                 numbers = there.astype(np.int32)
@@ -132,7 +132,7 @@ class PersonRollUps(RollUps[Cells]):
         if len(open_):
             asked = np.full(len(sums), -1, np.int32)
             asked[there[open_]] = np.arange(len(open_))
-            persons[open_] = most[open_] - self._people[base.node].persons.repeats(numbers, asked, len(open_))
+            persons[open_] = most[open_] - self._people[base.node].persons.count_repeated_pairs(numbers, asked, len(open_))
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
@@ -152,9 +152,9 @@ class PersonRollUps(RollUps[Cells]):
         add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
         return spread_of_keys(found, counts, whole)
 
-    def whole(self, column: str, axis: int, values: int) -> Counts:
+    def source_value_counts(self, column: str, axis: int, values: int) -> Counts:
         """Returns how many persons of the whole source have each value of a sensitive column, shape (values,)."""
-        return self._people[self._kept[0].node].persons.whole(column, self._kept[0].codes[:, axis].astype(np.int64), values)
+        return self._people[self._kept[0].node].persons.source_value_counts(column, self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
         """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
@@ -163,7 +163,7 @@ class PersonRollUps(RollUps[Cells]):
         if fits_array(packing, len(base.counts)):
             class_of = np.empty(len(base.counts), np.int32)
             sums: Integers = np.zeros((packing.product, 3), self._weight)
-            weigh_cells(base.codes[:, :axes], *worth_of(base.node, node[:axes], packing, hierarchies), weights, class_of, sums)
+            weigh_cells(base.codes[:, :axes], *radix_weights(base.node, node[:axes], packing, hierarchies), weights, class_of, sums)
             return class_of, sums
         numbers, size = number_coarser(base, node[:axes], hierarchies)
         sums = np.zeros((size, 3), self._weight)
@@ -193,7 +193,7 @@ class PersonRollUps(RollUps[Cells]):
         groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=False)]
         return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
-    def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> KnownPersons:
+    def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> CachedPersonCounts:
         """Returns what is known of coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
         merged = [merge_person_cells(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
@@ -201,7 +201,7 @@ class PersonRollUps(RollUps[Cells]):
         few &= persons < self._k
         left = CellPersons(persons, [drop_person_cells(share, few) for share in merged])
         least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
-        return KnownPersons(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
+        return CachedPersonCounts(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
 
     def _put(self, made: Cells, base: Cells) -> None:
         super()._put(made, base)

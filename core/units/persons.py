@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
 from core.persons.kernels import (
-    count_known,
+    count_known_persons,
     count_later,
-    count_repeats,
+    count_repeated_persons,
     drop_person_cells,
     first_cells,
     group,
@@ -25,7 +25,7 @@ from core.persons.kernels import (
     merge_person_cells,
     number_persons,
 )
-from core.persons.pairs import Pairs, places_for
+from core.persons.pairs import Pairs, person_hash_table
 from core.privacy.models import Spread
 from core.units.unit import Counts, Integers, Unit, spread_of_keys
 
@@ -56,7 +56,7 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
     owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-    numbers, known = number_persons(digests, places_for(len(digests)))
+    numbers, known = number_persons(digests, person_hash_table(len(digests)))
     return numbered_share(numbers, owners, counts, cells, len(known))
 
 
@@ -95,7 +95,7 @@ class CellPersons(Unit):
     adds_up: ClassVar[bool] = False
     per_cell: Counts
     shares: Iterable[NDArray[np.int32]]
-    wholes: Mapping[str, Counts] = field(default_factory=dict)
+    source_counts: Mapping[str, Counts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shares: Sequence[Share]) -> Self:
@@ -122,9 +122,9 @@ class CellPersons(Unit):
         # What is in no class goes to the last place.
         counts = np.zeros(classes + 1, np.int64)
         add_numbers(owners.astype(np.int64), self.per_cell, counts)
-        return counts[:classes] - self.repeats(owners, np.append(np.arange(classes), -1), classes)
+        return counts[:classes] - self.count_repeated_pairs(owners, np.append(np.arange(classes), -1), classes)
 
-    def repeats(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
+    def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
         """Returns how many pairs of each class are of persons whom it saw already, shape (asked,).
 
         Args:
@@ -134,7 +134,7 @@ class CellPersons(Unit):
         """
         repeats = np.zeros(asked, np.int64)
         for person_cells in self.shares:
-            count_repeats(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
+            count_repeated_persons(person_cells, owners, numbers, np.full(asked, -1, np.int32), repeats)
         return repeats
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
@@ -145,7 +145,7 @@ class CellPersons(Unit):
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), whole)
 
-    def whole(self, column: str, codes: Integers, size: int) -> Counts:
+    def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
         """Returns how many persons of the whole source have each value of a sensitive column, shape (size,).
 
         Args:
@@ -153,7 +153,7 @@ class CellPersons(Unit):
             codes: Shape (cells,), the value of each cell; looked at where the cells are all there are.
             size: How many values there are.
         """
-        return self.wholes[column] if column in self.wholes else self.count(codes, size)
+        return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
     def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
         """Returns the different persons of each class who are in none of the cells before it, shape (classes,).
@@ -166,7 +166,7 @@ class CellPersons(Unit):
         known, last = np.zeros(classes, np.int64), np.full(classes, -1, np.int32)
         for person_cells in self.shares:
             last[:] = -1
-            count_known(person_cells, before, owners, last, known)
+            count_known_persons(person_cells, before, owners, last, known)
         return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:

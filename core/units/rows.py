@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.persons.digests import NOBODY, Digests
 from core.persons.kernels import number_persons
-from core.persons.pairs import Pairs, places_for
+from core.persons.pairs import Pairs, person_hash_table
 from core.privacy.models import Spread
 from core.units.persons import CellPersons, numbered_share
 from core.units.unit import Counts, Integers, Records, Unit
@@ -49,7 +49,7 @@ class RowPersons(Unit):
         digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
         cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
         counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-        return cls(number_persons(digests, places_for(len(digests)))[0], rows, cells, counts)
+        return cls(number_persons(digests, person_hash_table(len(digests)))[0], rows, cells, counts)
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
@@ -59,7 +59,7 @@ class RowPersons(Unit):
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
         """Numbers the persons of single records, given as digests of shape (records,)."""
-        numbers, _ = number_persons(digests, places_for(len(digests)))
+        numbers, _ = number_persons(digests, person_hash_table(len(digests)))
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 
     @property
@@ -73,7 +73,7 @@ class RowPersons(Unit):
         return int(self.numbers.max(initial=-1)) + 1
 
     @property
-    def places(self) -> Counts:
+    def row_of_pair(self) -> Counts:
         """Shape (pairs,): the row of each."""
         return np.arange(self.of) if self.rows is None else self.rows
 
@@ -81,7 +81,7 @@ class RowPersons(Unit):
     def persons(self) -> CellPersons:
         """The rows as cells that persons have records in."""
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
-        return CellPersons.of([numbered_share(self.numbers, self.places, counts, self.of, self.size)])
+        return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
     def count(self, owners: Integers, classes: int) -> Counts:
         """Returns how many different persons each class has; arguments as for ``Unit``."""

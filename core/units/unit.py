@@ -125,6 +125,6 @@ def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
     return Spread(keys // len(whole), keys % len(whole), counts.astype(np.int64, copy=False), whole)
 
 
-def whole_of(domain: Domain) -> Counts:
+def source_value_counts(domain: Domain) -> Counts:
     """Returns how many records of the source have each value, shape (values,), a null last."""
     return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts

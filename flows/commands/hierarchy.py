@@ -81,7 +81,7 @@ def show_hierarchy(
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import levels_of_values
-    from tasks.store.files import write_whole
+    from tasks.store.files import write_atomically
 
     loaded = load_job(job, settings or ())
     with progress_bars(Console(stderr=True)):
@@ -93,7 +93,7 @@ def show_hierarchy(
         for level, (groups, labels) in enumerate(zip(ladder.groups, ladder.labels, strict=True))
     ]
     picture = hierarchy_picture(f"The hierarchy of {column}", rungs, domain.counts)
-    write_whole(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
+    write_atomically(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
     console = Screen(highlight=False)
     console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))
     console.print(f"\n{path}: readable by you alone, as its labels may be values.")

@@ -103,8 +103,10 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
         answer = "Accepted" if accept else "Meanwhile, and safest"
         console.print(Text(f"\n{number}. {question.question} {', '.join(question.columns)}"))
         console.print(f"   {answer}: {question.safest}, {question.meaning}.")
-    if drafted.ladders:
-        console.print(f"\n{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
+    if drafted.hierarchy_files:
+        console.print(
+            f"\n{drafted.hierarchy_files[0].parent}: {counted(len(drafted.hierarchy_files), 'hierarchy file')}, which you alone can read."
+        )
     decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
     lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
     console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} Then: skald plan {out}, skald run {out}")

@@ -58,13 +58,13 @@ def lattice(
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
     from flows.terminal.runs import progress_bars
     from tasks.comparison.figure_files import write_figure
-    from tasks.planning.pareto_page import measure_front, render_front
+    from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
 
     with progress_bars(Console(stderr=True)):
-        found = measure_front(job)
+        found = measure_pareto_front(job)
     path = to or Path(f"{job.name}-front.html")
     if to or not as_json:
-        write_figure(path, lambda part: part.write_text(render_front(found), encoding="utf-8"))
+        write_figure(path, lambda part: part.write_text(render_pareto_page(found), encoding="utf-8"))
     if as_json:
         sys.stdout.write(found.model_dump_json(indent=2) + "\n")
     else:

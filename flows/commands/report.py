@@ -30,7 +30,7 @@ def report(
     from tasks.publication.staging import restore_report, write_report
     from tasks.release.manifest import is_release_of_tables
     from tasks.report.rebuilt_report import rebuild_report
-    from tasks.store.bucket_work import looked_at
+    from tasks.store.bucket_work import read_only_store
     from tasks.store.files import open_folder
 
     if is_release_of_tables(release):
@@ -38,7 +38,7 @@ def report(
 
         return report_of_tables(release, to, as_json=as_json)
     loaded = load_job(job, settings or ()) if job else None
-    with looked_at(loaded) if loaded else nullcontext():
+    with read_only_store(loaded) if loaded else nullcontext():
         made = rebuild_report(release, loaded)
     written = []
     if to or not as_json:

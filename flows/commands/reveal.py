@@ -35,7 +35,7 @@ def reveal(
     from schemas.job.job import load_job
     from tasks.pseudonyms.revealing import needs_subjects, read_list, write_originals
     from tasks.pseudonyms.revealing import reveal as originals_of
-    from tasks.store.bucket_work import looked_at
+    from tasks.store.bucket_work import read_only_store
     from tasks.store.files import owner_only
 
     owner_only()
@@ -45,7 +45,7 @@ def reveal(
     except (OSError, UnicodeDecodeError):
         raise PseudonymError.unreadable_list(f"'{given or 'standard input'}' is no text that is yours to read") from None
     pseudonyms, subjects = read_list(StringIO(text, newline=""), needs_subjects(loaded, column))
-    with looked_at(loaded):
+    with read_only_store(loaded):
         originals = originals_of(loaded, column, pseudonyms, subjects)
         write_originals(loaded, to, pseudonyms, originals, subjects)
     unknown = sum(original is None for original in originals)

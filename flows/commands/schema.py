@@ -15,10 +15,10 @@ def schema(
 ) -> None:
     """Print the JSON Schema of job files. Editors complete and check job files by it."""
     from schemas.relational.tables_job import jobs_json_schema
-    from tasks.store.files import write_whole
+    from tasks.store.files import write_atomically
 
     text = json.dumps(jobs_json_schema(), indent=2) + "\n"
     if to is None:
         sys.stdout.write(text)
     else:
-        write_whole(to, lambda part: part.write_text(text, "utf-8"), 0o644)
+        write_atomically(to, lambda part: part.write_text(text, "utf-8"), 0o644)

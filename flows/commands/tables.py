@@ -9,7 +9,7 @@ from typing import Any
 from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json
 from schemas.errors.runners import RunnerName
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -34,7 +34,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
         return
     from flows.terminal.tables import tables_summary
 
-    place = unit_job(loaded).place_of(published.manifest.release)
+    place = unit_job(loaded).release_location(published.manifest.release)
     Screen().print(tables_summary(published.manifest, place, new=published.new))
 
 

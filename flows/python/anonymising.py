@@ -13,11 +13,11 @@ from typing import Any
 from flows.python.calls import run_job, within
 from flows.python.shown import Anonymised
 from schemas.errors.base import JobError
-from schemas.reading.given import GivenJob, scratch_job, setting_texts
+from schemas.reading.given_jobs import GivenJob, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
-LEFT = re.compile(r"skald-table-[0-9a-f]{16}")
+TEMPORARY_TABLE = re.compile(r"skald-table-[0-9a-f]{16}")
 """The folder of a table that is being anonymised, among temporary files; a killed process leaves it for the next to remove."""
 OF_THE_TABLE = ("source", "target", "work", "output")
 """What a job for a table does not say."""
@@ -44,7 +44,7 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
         given = scratch_job(job)
         _check_silent(given, settings)
-        clear_temporary_folders(Path(gettempdir()), LEFT)
+        clear_temporary_folders(Path(gettempdir()), TEMPORARY_TABLE)
         with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
             kind = write_frame(frame, folder / "table.parquet")
             published = run_job(given, (*settings, *_places(folder)), direct=True)

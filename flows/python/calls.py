@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from flows.python.shown import Published
 from schemas.errors.base import JobError
-from schemas.reading.given import GivenJob, given_job, setting_texts
+from schemas.reading.given_jobs import GivenJob, given_job, setting_texts
 
 if TYPE_CHECKING:
     from schemas.job.job import Job
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 JobFile = str | os.PathLike[str] | Mapping[str, Any]
 """A job: the path of its file, or what that would say."""
-Asked: TypeAlias = tuple[Path | GivenJob, tuple[str, ...]]
+JobAndSettings: TypeAlias = tuple[Path | GivenJob, tuple[str, ...]]
 Result = TypeVar("Result")
 
 
-def asked(job: JobFile, settings: Mapping[str, Any] | None) -> Asked:
+def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAndSettings:
     """Returns a job and its settings as the flows take them.
 
     Raises:
@@ -58,7 +58,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
         loaded = load_job(job, settings)
         done = _flow(loaded, job, settings, direct)()
         release = done.manifest.release
-        place = loaded.target_path / release if loaded.target_address is None else loaded.place_of(release)
+        place = loaded.target_path / release if loaded.target_address is None else loaded.release_location(release)
         return Published(done.manifest.model_dump(mode="json"), release, place, done.new)
 
     return within(made)

@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from flows.python.anonymising import LEFT
+from flows.python.anonymising import TEMPORARY_TABLE
 from flows.python.calls import JobFile, tables_flow, within
 from flows.python.shown import AnonymisedTables
 from schemas.errors.base import JobError, listed
-from schemas.reading.given import GivenJob, given_job, scratch_job
+from schemas.reading.given_jobs import GivenJob, given_job, scratch_job
 
 if TYPE_CHECKING:
     from tasks.relational.publication import PublishedTables
@@ -45,7 +45,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
         given = scratch_job(job)
         data = _content(given, frames)
-        clear_temporary_folders(Path(gettempdir()), LEFT)
+        clear_temporary_folders(Path(gettempdir()), TEMPORARY_TABLE)
         with temporary_folder(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
             kinds = {}
             for number, (name, frame) in enumerate(frames.items()):

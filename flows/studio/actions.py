@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from flows.studio.state import Opened, Said, Studio
+from flows.studio.state import Opened, PageMessage, Studio
 from schemas.errors.base import JobError, StorageError
 from schemas.job.source import suffix
 from tasks.studio.changes import first_hierarchy, number_of, qid_way, with_choices, with_levels, with_node, with_role
@@ -102,7 +102,7 @@ def change_text(studio: Studio, form: Form) -> str:
     if "\r\n" in opened.text:
         shown = shown.replace("\n", "\r\n")
     studio.save(opened, studio.edited_text(opened, shown, one(form, "view")))
-    studio.said.append(Said("good", "The job file is saved."))
+    studio.messages.append(PageMessage("good", "The job file is saved."))
     return back(form)
 
 
@@ -131,7 +131,7 @@ def take_node(studio: Studio, form: Form) -> str:
     text, limit = with_node(opened.text, studio.job(opened), node, share)
     studio.save(opened, text)
     more = f" and may leave out {limit:%} of the records, as this node does" if limit is not None else ""
-    studio.said.append(Said("good", f"The job now names these levels{more}."))
+    studio.messages.append(PageMessage("good", f"The job now names these levels{more}."))
     return "/choices"
 
 
@@ -174,7 +174,7 @@ def change_kind(studio: Studio, form: Form) -> str:
     if one(form, "kind") != "list":
         profile = next(each for each in sample.profiles if each.name == name)
         studio.save(opened, with_value(opened.text, way, first_hierarchy(profile)))
-    elif sample.whole and sample.people == sample.records:
+    elif sample.is_complete and sample.people == sample.records:
         steps = job.columns.normalised.get(name, [])
         studio.save(opened, with_value(opened.text, way, draft_groups(job, name, sample.domain(name, steps))))
     else:

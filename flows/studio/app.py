@@ -17,7 +17,7 @@ from core.charts.picture import DARK_STYLE
 from flows.studio.actions import ACTIONS, Form, back
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
 from flows.studio.security import Gate, SessionKeys, report_policy
-from flows.studio.state import Said, Studio
+from flows.studio.state import PageMessage, Studio
 from schemas.errors.base import SkaldError
 from tasks.engine.guard import guarded
 from tasks.studio.releases import report_page
@@ -82,7 +82,7 @@ def _act(studio: Studio, name: str, form: Form) -> str:
     try:
         return guarded(ACTIONS[name])(studio, form)
     except SkaldError as error:
-        studio.said.append(Said("bad", str(error)))
+        studio.messages.append(PageMessage("bad", str(error)))
         return back(form)
 
 

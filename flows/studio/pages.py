@@ -18,7 +18,7 @@ from schemas.errors.base import SkaldError, counted
 from schemas.hierarchies.hierarchy import DATE_UNITS
 from schemas.job.method import METHODS, full_domain
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
@@ -65,7 +65,7 @@ def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
             view = studio.stamp_of(shown)
         except SkaldError as error:
             context.setdefault("fault", str(error))
-    said, studio.said[:] = list(studio.said), []
+    said, studio.messages[:] = list(studio.messages), []
     context = {"fault": "", "address": f"/{page}" if page else "/"} | context
     return (
         environment()
@@ -196,7 +196,7 @@ def compare_page(studio: Studio, query: Query) -> str:
     )  # fmt: skip
 
 
-def front_part(studio: Studio, _query: Query) -> str:
+def pareto_front_part(studio: Studio, _query: Query) -> str:
     """Returns the front of loss, suppression and risk on the sample, or of all records where it was searched for this job.
 
     Raises:
@@ -207,7 +207,7 @@ def front_part(studio: Studio, _query: Query) -> str:
     found = ParetoFront.model_validate(work.result) if work and work.result and work.stamp == opened.stamp else None
     whole = found is not None
     coded = studio.coded(opened)
-    found = found or studio.front(opened)
+    found = found or studio.sample_front(opened)
     methods = method_points(coded)
     best = best_node(job, found) if job.method.name == "skald" else None
     nodes = found.nodes if found else []
@@ -257,7 +257,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     coded, least = studio.coded(opened), studio.least(studio.job(opened))
     node = None
     if job.method.name == "skald" and full_domain(job.method).node is None:
-        node = best_node(job, studio.front(opened))
+        node = best_node(job, studio.sample_front(opened))
     tried = coded if job.method.name == "skald" else coded.affordable()
     made = preview_of(job, sample, sample_classes(tried, node), least)
     return environment().get_template("preview.html").render(preview=made, least=least, sample=sample, job=job)
@@ -273,7 +273,7 @@ def work_state(studio: Studio) -> dict[str, Any]:
     stamp, work = studio.stamp(), studio.works.current
     if work is None:
         return {"stamp": stamp, "busy": False, "steps": []}
-    steps = [{"words": one.words, "done": one.done, "total": one.total} for one in list(work.steps.values())]
+    steps = [{"words": one.words, "done": one.done_units, "total": one.total} for one in list(work.steps.values())]
     return {"stamp": stamp, "busy": not work.over, "words": work.words, "steps": steps, "notes": list(work.notes)[-5:]}
 
 
@@ -287,5 +287,5 @@ SHOWN: dict[str, Callable[[Studio, Query], str]] = {
     "job": job_page,
 }
 """Pages by their address."""
-PARTS: dict[str, Callable[[Studio, Query], str]] = {"front": front_part, "preview": preview_part}
+PARTS: dict[str, Callable[[Studio, Query], str]] = {"front": pareto_front_part, "preview": preview_part}
 """Parts of pages that take some seconds, by the last part of their address."""

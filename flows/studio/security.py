@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 MOST_BODY = 2_000_000
 """Bytes that a page may send."""
 METHODS = ("GET", "HEAD", "POST")
-STRANGER = "Another page asks. The studio answers its own pages alone."
+NOT_THIS_SESSION = "Another page asks. The studio answers its own pages alone."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -125,7 +125,7 @@ class Gate:
         reasons = (
             (named["host"] != [self._keys.host], 403, "This is not the address of the studio."),
             (method not in METHODS, 405, "The studio does not answer that."),
-            (elsewhere or any(one != self._keys.origin for one in origins) or (post and len(origins) != 1), 403, STRANGER),
+            (elsewhere or any(one != self._keys.origin for one in origins) or (post and len(origins) != 1), 403, NOT_THIS_SESSION),
             (not with_token and not self._has_cookie(headers), 403, "Open the address with its token, which the terminal shows."),
             (post and not _is_short(named["content-length"]), 413, "That is too much to send at once."),
         )

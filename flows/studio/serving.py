@@ -21,7 +21,7 @@ from flows.studio.security import HOST, SessionKeys
 from flows.studio.state import Studio
 from schemas.errors.base import StorageError
 
-LOOK = 1.0
+PARENT_CHECK_SECONDS = 1.0
 """Seconds between two looks at who started the process."""
 
 
@@ -91,7 +91,7 @@ def _has_terminal() -> bool:
 def _end_with_parent(parent: int) -> None:
     """Ends the process once the shell of its terminal is gone, which leaves it to another: a shell need not pass the signal on."""
     while os.getppid() == parent:
-        threading.Event().wait(LOOK)
+        threading.Event().wait(PARENT_CHECK_SECONDS)
     _terminate()
 
 

@@ -16,13 +16,13 @@ from flows.studio.works import Work, Works
 from schemas.errors.base import JobError, SkaldError, StorageError
 from schemas.job.job import Job, load_job
 from schemas.policy.policy import read_policy
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force
 from tasks.planning.pareto_page import ParetoFront
-from tasks.store.files import USER_UMASK, write_whole
-from tasks.studio.choices import CodedPeople, coded_people, sample_front
+from tasks.store.files import USER_UMASK, write_atomically
+from tasks.studio.choices import CodedPeople, coded_people, sample_pareto_front
 from tasks.studio.hidden_text import full_text, hidden_text
 from tasks.studio.job_text import read_data, with_value
 from tasks.studio.sample import PeopleSample, files_here, people_sample_of
@@ -31,7 +31,7 @@ LEAST = 5
 """People who must share a value for it to be shown, whatever less a job promises."""
 
 
-class Said(NamedTuple):
+class PageMessage(NamedTuple):
     """A sentence for whoever looks at the page: ``good`` or ``bad``."""
 
     kind: str
@@ -70,7 +70,7 @@ class Studio:
     """
 
     path: Path | None = None
-    said: list[Said] = field(default_factory=list)
+    messages: list[PageMessage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Makes what is kept."""
@@ -138,7 +138,7 @@ class Studio:
             if self.opened().stamp != opened.stamp:
                 raise StorageError("The job file was changed elsewhere meanwhile. This page shows it as it is now; do it again.")
             mode = opened.path.stat().st_mode & 0o777 if opened.path.exists() else 0o666 & ~USER_UMASK
-            write_whole(opened.path, lambda part: part.write_text(text, "utf-8", newline=""), mode)
+            write_atomically(opened.path, lambda part: part.write_text(text, "utf-8", newline=""), mode)
         return read
 
     def least(self, job: Job | None) -> int:
@@ -179,7 +179,7 @@ class Studio:
                 self._coded = opened.stamp, coded_people(self.job(opened), self.sample(opened))
             return self._coded[1]
 
-    def front(self, opened: Opened) -> ParetoFront | None:
+    def sample_front(self, opened: Opened) -> ParetoFront | None:
         """Returns the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
 
         Raises:
@@ -188,7 +188,7 @@ class Studio:
         coded = self.coded(opened)
         with self._searching:
             if self._front is None or self._front[0] != opened.stamp:
-                self._front = opened.stamp, sample_front(coded)
+                self._front = opened.stamp, sample_pareto_front(coded)
             return self._front[1]
 
     def job(self, opened: Opened) -> Job:
@@ -237,9 +237,11 @@ class Studio:
     def _finished(self, work: Work) -> None:
         """Takes up what came of a piece of work, where it changes the job."""
         if work.fault:
-            self.said.append(Said("bad", work.fault))
+            self.messages.append(PageMessage("bad", work.fault))
         elif work.cancelled:
-            self.said.append(Said("good", f"{work.words}: cancelled. What is finished stays, and the same work continues from there."))
+            self.messages.append(
+                PageMessage("good", f"{work.words}: cancelled. What is finished stays, and the same work continues from there.")
+            )
         elif work.result and work.kind == "draft":
             self.path = Path(work.result["job"])
         elif work.result and work.kind == "groups":
@@ -247,7 +249,9 @@ class Studio:
         elif work.result and work.kind == "utility":
             self.utilities[work.result["release"]] = work.result
         elif work.result and work.kind == "complete":
-            self.said.append(Said("good", f"{work.result['added']:,} values were added at the end of the list. Look where they went."))
+            self.messages.append(
+                PageMessage("good", f"{work.result['added']:,} values were added at the end of the list. Look where they went.")
+            )
 
     def _take_groups(self, result: Mapping[str, Any]) -> None:
         try:
@@ -256,7 +260,9 @@ class Studio:
             way = ("columns", "quasi_identifiers", names.index(result["column"]), "hierarchy")
             self.save(opened, with_value(opened.text, way, result["hierarchy"]))
         except (SkaldError, ValueError) as error:
-            self.said.append(Said("bad", str(error) if isinstance(error, SkaldError) else "The column is no quasi-identifier any more."))
+            self.messages.append(
+                PageMessage("bad", str(error) if isinstance(error, SkaldError) else "The column is no quasi-identifier any more.")
+            )
 
 
 def _states(job: Job) -> list[tuple[str, int, int]]:

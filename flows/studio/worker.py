@@ -72,9 +72,9 @@ def work_once() -> None:
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
-        from tasks.engine.guard import known
+        from tasks.engine.guard import sanitised_error
 
-        channel.say(fault=str(known(error)), code=1)
+        channel.say(fault=str(sanitised_error(error)), code=1)
         sys.exit(1)
 
 
@@ -121,9 +121,9 @@ def _plan(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _front(asked: dict[str, Any]) -> dict[str, Any]:
     from schemas.job.job import load_job
-    from tasks.planning.pareto_page import measure_front
+    from tasks.planning.pareto_page import measure_pareto_front
 
-    return measure_front(load_job(Path(asked["job"]))).model_dump(mode="json")
+    return measure_pareto_front(load_job(Path(asked["job"]))).model_dump(mode="json")
 
 
 def _groups(asked: dict[str, Any]) -> dict[str, Any]:

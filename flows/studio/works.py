@@ -36,7 +36,7 @@ class WorkStep:
     """A step of a run and how far it has come."""
 
     words: str
-    done: int
+    done_units: int
     total: int
 
 
@@ -45,7 +45,7 @@ class Work:
     """One piece of work.
 
     Attributes:
-        kind: What is done; ``asked`` with it.
+        kind: What is done; ``settings`` with it.
         stamp: Of the job file when it began.
         steps: By name, in the order in which they began.
         notes: What was noticed.
@@ -56,7 +56,7 @@ class Work:
     """
 
     kind: str
-    asked: Mapping[str, Any]
+    settings: Mapping[str, Any]
     stamp: str
     steps: dict[str, WorkStep] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from flows.terminal.screen import NameTable
-from schemas.attacks.figures import AttackBasis, AttackFigures, attacked_words, broken_attacks
+from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.errors.shown import printable
 
 
@@ -21,7 +21,7 @@ def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> Rend
     for one in sorted(attacks, key=lambda one: one.verdict != "broken"):
         control = f"{one.control_right / one.control_guesses:.1%}" if one.control_guesses else "-"
         table.add_row(
-            attacked_words(one),
+            attacks_sentence(one),
             f"{one.guesses:,}",
             f"{one.right / one.guesses:.1%}" if one.guesses else "-",
             control,

@@ -46,7 +46,7 @@ def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
 def _row(one: Figures) -> list[str]:
     held = "–" if one.gcp_values is None else f"{one.gcp_values:.4f}"
     return [
-        f"{one.gcp:.4f}", held, _large(one.dm), f"{one.c_avg:,.2f}", percent(one.kept), f"{one.prosecutor_mean:.4f}",
+        f"{one.gcp:.4f}", held, _large(one.dm), f"{one.c_avg:,.2f}", percent(one.share_in_classes), f"{one.prosecutor_mean:.4f}",
         percent(one.share_above), f"{one.cpu:,.1f}", f"{one.peak / 1e6:,.0f}",
     ]  # fmt: skip
 

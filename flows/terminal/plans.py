@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flows.terminal.runs import fact_table, passed_words, risk_words
+from flows.terminal.runs import fact_table, risk_sentence, untreated_columns_sentence
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.figures import passthrough_warnings
@@ -19,7 +19,7 @@ from tasks.planning.plan import Plan
 from tasks.report.units import UnitWording
 
 MOST_SPELT = 10**15
-WORTH = 0.05
+SHARE_TO_NAME = 0.05
 """Share of the records in small classes that a column must account for to be called a driver."""
 
 
@@ -58,7 +58,7 @@ def plan_summary(plan: Plan) -> RenderableType:
     for name, words in plan.published.items():
         table.add_row("published", Text(f"{name}: {words}"))
     for name, one in plan.passthrough.items():
-        table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
+        table.add_row("untreated", Text(f"{name}: {untreated_columns_sentence(one)}"))
     for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough)):
         table.add_row("warning", Text(sentence))
     if plan.exposed:
@@ -68,12 +68,12 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("in classes below k", _share(plan.exposed.below_k, plan) + lost)
     unit = UnitWording(plan.unit, plan.repeats)
     if plan.risk:
-        table.add_row("risk before", risk_words(plan.risk, unit))
+        table.add_row("risk before", risk_sentence(plan.risk, unit))
     if said := unit.warning():
         table.add_row("warning", said)
     for name, text in forecast_rows(plan.forecast, plan.method):
         table.add_row(name, Text(text))
-    return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
+    return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or contributor_sentence(plan)) else []))
 
 
 def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:
@@ -126,7 +126,7 @@ def _of_records(records: int, plan: Plan) -> str:
     return f"{counted(records, 'record')} ({records / plan.records:.2%})"
 
 
-def driver_words(plan: Plan) -> str:
+def contributor_sentence(plan: Plan) -> str:
     """Returns which quasi-identifiers drive the risk, in a sentence, or that nobody has any; empty where that was not counted."""
     if plan.persons and not plan.persons.persons:
         return "No record names a person, and k counts persons: a run is refused. Correct columns.person or the source."
@@ -136,7 +136,7 @@ def driver_words(plan: Plan) -> str:
     whole, (least, _, name) = plan.exposed.below_k, min(known)
     if not whole:
         return f"Every combination is shared by k {plan.unit}s or more as it is: as far as k goes, a release can keep the values."
-    if whole - least < WORTH * whole:
+    if whole - least < SHARE_TO_NAME * whole:
         many = f"nearly as many as {whole:,} {plan.unit}s"
         return f"No quasi-identifier drives the risk alone: without any of them {many} are in classes below k."
     instead = f"{_share(least, plan)} instead of {_share(whole, plan)} {plan.unit}s"

@@ -9,11 +9,11 @@ from flows.terminal.runs import release_summary
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.storage import PrintingError
 from schemas.release.manifest import Manifest
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.report.sentences import warning_sentences
 
 
-def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
+def say_what_was_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
     """Prints what was published.
 
     Args:
@@ -40,4 +40,4 @@ def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold:
         if os.environ.get("SKALD_DEBUG"):
             raise
         # Of another error its kind alone.
-        raise PrintingError.not_told(manifest.release, type(error).__name__) from None
+        raise PrintingError.summary_failed(manifest.release, type(error).__name__) from None

@@ -19,14 +19,14 @@ from schemas.errors.base import counted
 from schemas.errors.shown import printable
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.engine.progress import STEPS, hearing, listening
 from tasks.publication.manifests import risk_after
-from tasks.report.advice import advice_sentences
 from tasks.report.claims import first_warning, maximum_risk_in_short
+from tasks.report.criteria import advice_sentences
 from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import UnitWording
-from tasks.verification.newer import newer_words
+from tasks.verification.newer import newer_releases_sentence
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
 
@@ -92,14 +92,14 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
-    for name, text in remainder_rows(manifest.remainder):
+    for name, text in suppressed_record_rows(manifest.remainder):
         table.add_row(name, text)
     least = counted(manifest.min_class, manifest.unit)
     table.add_row("classes", f"{manifest.classes:,}, the smallest of {least} (k = {manifest.privacy['k']})")
     for name, text in exposure_rows(manifest):
         table.add_row(name, text)
     if persons := manifest.persons:
-        table.add_row("persons", persons_words(persons))
+        table.add_row("persons", persons_sentence(persons))
         if persons.largest_share is not None:
             table.add_row("largest share", f"nobody holds more than {persons.largest_share:.0%} of a class's records")
     if manifest.levels:
@@ -120,7 +120,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
-    for name, text in said_rows(manifest, untold):
+    for name, text in sentence_rows(manifest, untold):
         table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files" if new else "recounted from the written files when it was published")
@@ -137,14 +137,14 @@ def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
     return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken"
 
 
-def persons_words(persons: Persons) -> str:
+def persons_sentence(persons: Persons) -> str:
     """Returns how many persons a release has, and how many records k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
-def said_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
+def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
     """Yields what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
     said = {
         "linked": linked_sentences(manifest),
@@ -158,12 +158,12 @@ def said_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[
         yield "attacks", attacks_in_short(manifest, untold)
 
 
-def passed_words(one: PassedColumn) -> str:
+def untreated_columns_sentence(one: PassedColumn) -> str:
     """Returns the figures of a column that is published as it is."""
     return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
 
 
-def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
+def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
     """Yields a row of what failed at the levels, one per further round, and one of what was starred."""
     if remainder is None:
         return
@@ -193,13 +193,13 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, 
         return
     after = risk["after"]
     if "before" in risk:
-        yield "risk before", risk_words(risk["before"], unit)
+        yield "risk before", risk_sentence(risk["before"], unit)
     suppressed = f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""
-    yield "risk after", risk_words(after, unit) + suppressed
+    yield "risk after", risk_sentence(after, unit) + suppressed
     yield "maximum risk", maximum_risk_in_short(manifest, unit, int(after.get("min_class", 0))) if manifest else UNKNOWN
 
 
-def risk_words(figures: Mapping[str, int | float], unit: UnitWording) -> str:
+def risk_sentence(figures: Mapping[str, int | float], unit: UnitWording) -> str:
     """Returns the risk of classes in a line."""
     if not figures["records"]:
         return f"no {unit.one} in a class"
@@ -256,7 +256,7 @@ def verification_summary(
     if manifest:
         table.add_row("signature", _signature_words(manifest, trusted=trusted))
     if newer:
-        table.add_row("newer", newer_words(newer))
+        table.add_row("newer", newer_releases_sentence(newer))
     for sentence in notes:
         table.add_row("not checked", sentence)
     if on_trust:

@@ -135,7 +135,7 @@ class SourceError(SkaldError):
         return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
 
     @classmethod
-    def published_elsewhere(cls) -> SourceError:
+    def treated_on_cluster(cls) -> SourceError:
         """Columns are published otherwise than they are, and workers of a cluster would not have what was decided of their values."""
         return cls("Columns with 'publish' are not published from workers of a cluster. Run this job on one machine, or leave publish out.")
 
@@ -220,12 +220,12 @@ class PrivacyError(SkaldError):
         )
 
     @classmethod
-    def whole_fails(cls, models: Sequence[str]) -> PrivacyError:
+    def one_class_fails(cls, models: Sequence[str]) -> PrivacyError:
         """Even one class of all records breaks a privacy model, so that no partition can keep it."""
         return cls(f"All records in one class would not keep {listed(models)}. Ask for less, or add data; nothing was published.")
 
     @classmethod
-    def nothing_left(cls, records: int) -> PrivacyError:
+    def no_records_left(cls, records: int) -> PrivacyError:
         """The best node suppresses everything."""
         return cls(
             f"The best choice would suppress all {counted(records, 'record')}. Lower suppression.limit, or choose objective: dm_star; "

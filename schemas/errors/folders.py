@@ -78,7 +78,7 @@ class WorkError(StorageError):
         )
 
     @classmethod
-    def taken_over(cls, address: str) -> WorkError:
+    def lease_lost(cls, address: str) -> WorkError:
         """Another run holds the lease by now."""
         return cls(
             f"This run did not renew its lease of '{address}' in time, and another run may be at work there. Nothing was published by this "

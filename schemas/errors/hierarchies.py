@@ -105,7 +105,7 @@ class HierarchyError(SkaldError):
         return cls(f"{where}: column '{qid}' has levels 0 to {top} over this source, and none of number {level}. Name another one.")
 
     @classmethod
-    def tells(cls, qid: str, where: str, level: int, least: int) -> Self:
+    def discloses_values(cls, qid: str, where: str, level: int, least: int) -> Self:
         """The job names a level at which the column would tell what the job hides."""
         return cls(f"{where}: at level {level} column '{qid}' tells what the job hides; the finest level that may be published is {least}.")
 

@@ -28,7 +28,7 @@ class HoldersError(PrivacyError):
     """Persons have several values, and too many of them hold the same one."""
 
     @classmethod
-    def in_the_whole(cls, models: Sequence[str], column: str) -> HoldersError:
+    def of_one_class(cls, models: Sequence[str], column: str) -> HoldersError:
         """One class of all records breaks a privacy model by nothing but who holds a value."""
         return cls(
             f"Persons have several values of '{column}', and in one class of all records too many would hold the same one to keep "
@@ -70,7 +70,7 @@ class ReplayError(SkaldError):
         )
 
     @classmethod
-    def not_kept(cls, release: str) -> ReplayError:
+    def without_counts(cls, release: str) -> ReplayError:
         """The cuts of a partition are found again from its counts, and these are gone."""
         return cls(
             f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more, or "
@@ -138,7 +138,7 @@ class NoLatticeError(SkaldError):
         return cls(f"The front is searched in lattices of {most:,} nodes at most; leave --front out, or narrow method.levels.")
 
     @classmethod
-    def not_kept(cls) -> NoLatticeError:
+    def without_nodes(cls) -> NoLatticeError:
         """The search did not keep what it knows of single nodes."""
         return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")
 

@@ -47,7 +47,7 @@ class PassthroughError(SourceError):
     """Columns that would have been published untreated without anybody having named them."""
 
     @classmethod
-    def not_of_the_rest(cls, columns: Mapping[str, Sequence[str]]) -> PassthroughError:
+    def identifying_columns(cls, columns: Mapping[str, Sequence[str]]) -> PassthroughError:
         """Values of columns, each with the reasons, look as if they told who somebody is."""
         named = "; ".join(f"'{name}': {', '.join(reasons)}" for name, reasons in columns.items())
         return cls(
@@ -91,7 +91,7 @@ class OverlapError(PrivacyError):
     """Together with releases that are there already, one would tell more than it may by itself."""
 
     @classmethod
-    def not_looked_for(cls) -> OverlapError:
+    def overlap_unchecked(cls) -> OverlapError:
         """The job says ``overlaps: refuse``, and what is made is held against no earlier release."""
         return cls("Nothing was published, because the job says 'overlaps: refuse' and earlier releases are not looked for here.")
 

@@ -63,7 +63,7 @@ class RunnerError(SkaldError):
         return cls("A Dask cluster could not be started on this machine. Leave out --runner dask, or name one that runs with --scheduler.")
 
     @classmethod
-    def lost(cls, address: str) -> RunnerError:
+    def scheduler_lost(cls, address: str) -> RunnerError:
         """The scheduler went away."""
         return cls(f"The Dask scheduler at '{address}' went away. {CONTINUES}")
 

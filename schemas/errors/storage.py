@@ -42,7 +42,7 @@ class PrintingError(StorageError):
         return cls(f"{_published(release)} standard output cannot be written ({reason}).")
 
     @classmethod
-    def not_told(cls, release: str, kind: str) -> PrintingError:
+    def summary_failed(cls, release: str, kind: str) -> PrintingError:
         """Its summary cannot be made: a fault of ours, of which the kind alone is told."""
         return cls(f"{_published(release)} what is printed of it could not be made ({kind}).")
 
@@ -223,7 +223,7 @@ class ServerError(StorageError):
         )
 
     @classmethod
-    def gone(cls) -> ServerError:
+    def server_stopped(cls) -> ServerError:
         """It went away in the middle of a run."""
         return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
 

@@ -219,7 +219,7 @@ class FileError(SourceError):
         return cls(f"'{shown_path(file)}' cannot be read: the library that reads it gave up without a word. It is damaged; replace it.")
 
     @classmethod
-    def foreign(cls, file: str, words: str) -> FileError:
+    def unsupported_format(cls, file: str, words: str) -> FileError:
         """A file is of a format that is not read."""
         return cls(f"'{shown_path(file)}' is {words}.")
 

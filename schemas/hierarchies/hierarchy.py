@@ -31,11 +31,7 @@ LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_
 
 
 def sparse_prefixes(value: object) -> object:
-    """Returns the word of a census, or a list of beginnings of one length.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-    """
+    """Returns the word of a census, or a list of beginnings of one length."""
     if isinstance(value, str) and value in SPARSE_ZIP_CODES:
         return value
     if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
@@ -87,10 +83,6 @@ class HierarchySpec(StrictModel):
 
         Args:
             folder: Where the job file lies.
-
-        Raises:
-            OSError: the file cannot be opened, is no regular file, or is too large.
-            HierarchyError: it is not what it was when it was first read.
         """
         assert self.listed_in is not None
         path = str(getattr(self, self.listed_in))
@@ -108,12 +100,7 @@ class HierarchySpec(StrictModel):
             self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
-        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are.
-
-        Raises:
-            OSError: the file cannot be opened, is no regular file, or is too large.
-            HierarchyError: it is not what it was when it was first read.
-        """
+        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are."""
         return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
 
     @property
@@ -225,11 +212,7 @@ class PrefixHierarchy(HierarchySpec):
 
 
 def year_or_day(value: object) -> int | str:
-    """Returns a year, or a day as ISO 8601 writes it.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-    """
+    """Returns a year, or a day as ISO 8601 writes it."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
         return value
     if isinstance(value, str) and _ISO_DAY.fullmatch(value):
@@ -313,16 +296,16 @@ def decimals(number: Decimal) -> int:
 def width_faults(widths: list[Decimal]) -> list[str]:
     """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
-        return [f"widths must be positive; at fault: {places_of_widths(low)}"]
+        return [f"widths must be positive; at fault: {width_positions_text(low)}"]
     exact = [Fraction(width) for width in widths]
     steps = list(enumerate(pairwise(exact), 1))
     if falling := [position for position, (fine, coarse) in steps if coarse <= fine]:
-        return [f"widths must grow from level to level; at fault: {places_of_widths(falling)}"]
+        return [f"widths must grow from level to level; at fault: {width_positions_text(falling)}"]
     if odd := [position for position, (fine, coarse) in steps if (coarse / fine).denominator != 1]:
-        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {places_of_widths(odd)}"]
+        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {width_positions_text(odd)}"]
     return []
 
 
-def places_of_widths(positions: list[int]) -> str:
+def width_positions_text(positions: list[int]) -> str:
     """Returns ``widths[3], widths[5]``."""
     return ", ".join(f"widths[{position}]" for position in positions)

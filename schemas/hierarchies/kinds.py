@@ -94,7 +94,7 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.widths:widths_levels"),
         telling=Code("core.hierarchies.disclosing_labels:disclosing_bins"),
         words=lambda spec: "ranks in bins" if spec.encode else "numbers in bins",
-        recount_levels=Code("core.recount.labels.bin_levels:levels_of_bins"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_bins"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
         recount_rule=Code("core.recount.labels.allowed_labels:bins_rule"),
         steps=_width_steps,
@@ -103,7 +103,7 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="prefix",
         schema=PrefixHierarchy,
-        ladder=Code("core.hierarchies.prefix:prefix_levels"),
+        ladder=Code("core.hierarchies.dates:prefix_levels"),
         telling=Code("core.hierarchies.disclosing_labels:disclosing_prefixes"),
         words=lambda spec: "leading characters",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_beginnings"),
@@ -138,11 +138,7 @@ def entry_of(spec: HierarchySpec) -> HierarchyKind:
 
 
 def check_kind(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it.
-
-    Raises:
-        PydanticCustomError: not a mapping, no kind, or several.
-    """
+    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it."""
     return one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")
 
 

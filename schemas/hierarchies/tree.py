@@ -111,11 +111,7 @@ def torn(routes: list[Route]) -> list[str]:
 
 
 def read_tree(tree: object) -> object:
-    """Returns a sound tree with all keys and leaves as text.
-
-    Raises:
-        PydanticCustomError: the tree's faults, in counts.
-    """
+    """Returns a sound tree with all keys and leaves as text."""
     if faults := tree_faults(tree):
         raise fault(*faults)
     return texts(tree)

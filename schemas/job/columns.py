@@ -18,11 +18,7 @@ REST = "rest"
 
 
 def column_name(value: object) -> str:
-    """Returns the name of a column.
-
-    Raises:
-        PydanticCustomError: not text, or empty.
-    """
+    """Returns the name of a column."""
     if not isinstance(value, str):
         raise fault("must be a column's name as text; put it in quotes")
     if not value:
@@ -31,11 +27,7 @@ def column_name(value: object) -> str:
 
 
 def column_names(value: object) -> list[str]:
-    """Returns a list of column names.
-
-    Raises:
-        PydanticCustomError: not a list, or entries that are not names, by their position.
-    """
+    """Returns a list of column names."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
@@ -44,12 +36,7 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Returns a list of column names, of which an entry may say more, or the word ``rest``.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-        ValidationError: an entry is not as it should be.
-    """
+    """Returns a list of column names, of which an entry may say more, or the word ``rest``."""
     if isinstance(value, str) and value == REST:
         return value
     if not isinstance(value, list):
@@ -59,11 +46,7 @@ def column_names_or_rest(value: object) -> object:
 
 
 def each_once(value: object) -> object:
-    """Returns a list in which nothing stands twice.
-
-    Raises:
-        PydanticCustomError: something does, or it is no list.
-    """
+    """Returns a list in which nothing stands twice."""
     if not isinstance(value, list):
         raise fault("must be a list, of case, space and empty")
     if len(set(map(str, value))) < len(value):
@@ -119,29 +102,17 @@ class QuasiIdentifier(StrictModel):
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Returns the entries of a list of insensitive columns that are more than a name.
-
-    Raises:
-        ValidationError: one is not as it should be.
-    """
+    """Returns the entries of a list of insensitive columns that are more than a name."""
     return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def spelled(value: object) -> list[Spelled]:
-    """Returns the entries of a list of sensitive columns that are more than a name.
-
-    Raises:
-        ValidationError: one is not as it should be.
-    """
+    """Returns the entries of a list of sensitive columns that are more than a name."""
     return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Returns the names of sensitive columns, of which an entry may say more than its name.
-
-    Raises:
-        PydanticCustomError: not a list, or entries that are neither.
-    """
+    """Returns the names of sensitive columns, of which an entry may say more than its name."""
     spelled(value)
     return column_names(_only_names(value))
 
@@ -230,7 +201,7 @@ class Columns(StrictModel):
         return self._ways
 
     @property
-    def kept_values(self) -> list[str]:
+    def values_published_as_is(self) -> list[str]:
         """Sensitive columns, and those of which is counted who shares a published value: they are kept with persons for the recount."""
         return list(dict.fromkeys([*self.sensitive, *self._ways]))
 
@@ -245,7 +216,7 @@ class Columns(StrictModel):
         return [entry for entry in self.identifiers if isinstance(entry, str)]
 
     @property
-    def kept_back(self) -> list[str]:
+    def columns_withheld(self) -> list[str]:
         """All columns that are not published: identifiers without a treatment, and those that are withheld."""
         return [*self.dropped, *self.withheld]
 
@@ -279,7 +250,7 @@ def names(columns: object) -> Iterator[str]:
             yield name
 
 
-def said_ways(columns: Mapping[str, object]) -> Iterator[str]:
+def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
     """Yields the columns, not yet read, that are published otherwise than they are."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)

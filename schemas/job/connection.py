@@ -48,11 +48,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def as_target(value: object) -> Path | str:
-    """Returns a folder as a path, or an address in an object store as text, without a slash at its end.
-
-    Raises:
-        PydanticCustomError: neither of the two, or an address that holds a key.
-    """
+    """Returns a folder as a path, or an address in an object store as text, without a slash at its end."""
     if isinstance(value, str) and is_address(value):
         if faults := address_faults(value):
             raise fault(*faults)
@@ -61,11 +57,7 @@ def as_target(value: object) -> Path | str:
 
 
 def as_work(value: object) -> Path | str:
-    """Returns a folder as a path, or a prefix of a bucket as an address, without a slash at its end.
-
-    Raises:
-        PydanticCustomError: neither of the two, an address that holds a key, or one where nothing could be held by a lease.
-    """
+    """Returns a folder as a path, or a prefix of a bucket as an address, without a slash at its end."""
     work = as_target(value)
     if isinstance(work, str) and not _PREFIX.fullmatch(work):
         # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
@@ -74,11 +66,7 @@ def as_work(value: object) -> Path | str:
 
 
 def database_address(value: object) -> object:
-    """Returns the address of a database.
-
-    Raises:
-        PydanticCustomError: not text that begins with postgresql://, or text that holds a password.
-    """
+    """Returns the address of a database."""
     if not isinstance(value, str) or not value.startswith(("postgresql://", "postgres://")):
         raise fault("must be an address such as postgresql://reader@host/database, written as text")
     if holds_secret(value):
@@ -90,11 +78,7 @@ def database_address(value: object) -> object:
 
 
 def variable(value: str) -> str:
-    """Returns the name of an environment variable.
-
-    Raises:
-        PydanticCustomError: no name.
-    """
+    """Returns the name of an environment variable."""
     # What stands here instead may be the address itself with its password, and is not repeated.
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
@@ -122,6 +106,6 @@ class Connection(StrictModel):
             raise fault("needs one of uri, env and file")
         return self
 
-    def said_in(self, folder: Path) -> str:
+    def identity_without_secret(self, folder: Path) -> str:
         """Returns what tells connections apart without a secret: the address, or where it is kept."""
         return f"uri {self.uri}" if self.uri else f"env {self.env}" if self.env else f"file {folder / (self.file or '')}"

@@ -17,10 +17,6 @@ def job_digest(job: Job) -> str:
 
     That is ``job.canonical()`` and the bytes of the hierarchy files. How the job is written down, where source, target and
     hierarchy files lie, and what only concerns the work (chunks, threads, artefacts) does not matter.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
     """
     content = job.canonical()
     content["columns"]["quasi_identifiers"] = quasi_identifiers_content(job)
@@ -29,33 +25,18 @@ def job_digest(job: Job) -> str:
 
 
 def quasi_identifiers_digest(job: Job) -> str:
-    """Returns the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included."""
     return digest_of(quasi_identifiers_content(job))
 
 
 def hierarchies_of(job: Job) -> dict[str, str]:
-    """Returns the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same."""
     qids = job.columns.quasi_identifiers
     return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Returns the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -67,12 +48,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Returns the privacy models in canonical form, with the digest of a hierarchy file in the place of its path.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the privacy models in canonical form, with the digest of a hierarchy file in the place of its path."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")

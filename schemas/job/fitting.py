@@ -7,8 +7,8 @@ from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.person import NONE
-from schemas.job.suppression import SUPPRESSIONS
-from schemas.privacy.kinds import models_asked
+from schemas.job.privacy import SUPPRESSIONS
+from schemas.privacy.kinds import models_in_job
 from schemas.pseudonyms.identifiers import pseudonym_kinds
 from schemas.pseudonyms.kinds import TREATMENTS
 
@@ -67,7 +67,7 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy
     entry = METHODS.get(str(method.get("name", "skald")))
     if person and entry and not entry.counts_persons:
         faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
-    for kind, column, _ in models_asked(privacy) if person and _in_fragments(method) else ():
+    for kind, column, _ in models_in_job(privacy) if person and _in_fragments(method) else ():
         if not kind.of_presence:
             # Each fragment is right by itself, and none knows what the others publish.
             faults.append(
@@ -99,7 +99,7 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
         faults.append("method.linked: later rounds would publish what people lost; leave suppression.rounds out")
     faults += [
         f"method.linked: privacy.{kind.section}.{column} would have to hold for what is left of each class, which is not looked at yet"
-        for kind, column, _ in models_asked(job["privacy"])
+        for kind, column, _ in models_in_job(job["privacy"])
     ]
     return faults
 

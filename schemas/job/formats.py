@@ -96,7 +96,7 @@ FORMATS = Registry(
 """The known formats by name; the first is that of a source whose name tells none. A further one is one more entry."""
 
 
-_FOREIGN = {
+_UNSUPPORTED = {
     (".xlsx", ".xls", ".xlsm", ".ods"): "a spreadsheet, which is not read; save its sheet as CSV in UTF-8 and give that file",
     (".json", ".jsonl", ".ndjson"): "JSON, which is not read; make it Parquet, as DuckDB does: COPY (FROM 'x.json') TO 'x.parquet'",
     (".sas7bdat", ".sav", ".dta", ".rds"): "a file of a statistics program, which is not read; write it as Parquet or CSV there",
@@ -104,11 +104,11 @@ _FOREIGN = {
 }
 
 
-def foreign_words(ending: str) -> str:
+def unsupported_format_sentence(ending: str) -> str:
     """Returns what files with a suffix, in lower case, are and what to give instead; empty for formats that are read, or not known."""
     if any(ending in one.suffixes for one in FORMATS.values()):
         return ""
-    return next((words for endings, words in _FOREIGN.items() if ending in endings), "")
+    return next((words for endings, words in _UNSUPPORTED.items() if ending in endings), "")
 
 
 def format_of_suffix(ending: str) -> SourceFormat:
@@ -121,7 +121,7 @@ def format_of_connection() -> SourceFormat:
     return next(one for one in FORMATS.values() if one.pathless and "connection" in one.takes)
 
 
-def foreign_keys(entry: SourceFormat, given: set[str], *, folders: bool) -> Iterator[tuple[list[str], str]]:
+def unused_format_keys(entry: SourceFormat, given: set[str], *, folders: bool) -> Iterator[tuple[list[str], str]]:
     """Yields the keys that a format has no use for, those that belong together at a time, and what to say of them.
 
     Args:

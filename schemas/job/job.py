@@ -8,24 +8,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from schemas.attacks.settings import Attacks, AttackSettings
+from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, said_ways
+from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, treatments_given
 from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.person import Population
-from schemas.job.privacy import Privacy, uncompiled_faults
+from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
 from schemas.job.source import Source
-from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
-from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name
+from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
 from schemas.reading.registry import watch
 
 
@@ -124,7 +122,7 @@ class Job(JobModel):
         return self._may_be_empty
 
     @property
-    def asked_method(self) -> str:
+    def method_named(self) -> str:
         """The method that the job file names, also where this is one of several tables."""
         return self._method_of_several or self.method.name
 
@@ -157,17 +155,13 @@ class Job(JobModel):
         """The address in an object store that gets the releases, if it is one."""
         return self.target if isinstance(self.target, str) else None
 
-    def place_of(self, release: str) -> str:
+    def release_location(self, release: str) -> str:
         """Returns where people find a release: a folder or an address."""
         return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
 
     @property
     def work_path(self) -> Path:
-        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand.
-
-        Raises:
-            JobError: the work is in a bucket and not at hand: what asks does not work with buckets.
-        """
+        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand."""
         if not isinstance(self.work, str):
             return self.resolve(self.work or Path(".skald", self.name))
         if self._at_hand is None:
@@ -181,7 +175,7 @@ class Job(JobModel):
         return self.work if isinstance(self.work, str) else None
 
     @property
-    def work_place(self) -> str:
+    def work_location(self) -> str:
         """Where the artefacts are, as other runs and machines know it: an absolute path or an address."""
         return self.work_address or str(self.work_path)
 
@@ -238,7 +232,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    if published := [*said_ways(columns)]:
+    if published := [*treatments_given(columns)]:
         faults += [f"column '{name}' names persons and cannot have publish too" for name in named_persons(columns) if name in published]
         if job.get("replay") is not None:
             faults.append("replay: columns with publish are decided anew for each release; leave replay out, or publish")
@@ -263,9 +257,6 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     Args:
         path: the job file, or what a program gives in its place.
         overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     return read_job(Job, 1, path, overrides, partial(_faults_between, path))
 

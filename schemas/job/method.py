@@ -20,22 +20,14 @@ Level = Annotated[int, Field(ge=0)]
 
 
 def level_range(levels: list[int]) -> list[int]:
-    """Returns the least and the most level of a QID.
-
-    Raises:
-        PydanticCustomError: not two numbers, or the first is the larger.
-    """
+    """Returns the least and the most level of a QID."""
     if len(levels) != 2 or levels[0] > levels[1]:
         raise fault("must be the least and the most level, as in [0, 3]")
     return levels
 
 
 def weight(value: Decimal) -> Decimal:
-    """Returns the weight of a QID.
-
-    Raises:
-        PydanticCustomError: negative, or beyond what makes a difference.
-    """
+    """Returns the weight of a QID."""
     if not 0 <= value <= MOST_WEIGHT:
         raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
     return value
@@ -212,11 +204,7 @@ METHODS = Registry(
 
 
 def settings_of_method(value: object) -> object:
-    """Lets all through but a method's bare name.
-
-    Raises:
-        PydanticCustomError: a text, with what to write instead.
-    """
+    """Lets all through but a method's bare name."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))

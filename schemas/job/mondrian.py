@@ -16,22 +16,14 @@ GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "in
 
 
 def sample_share(value: Decimal) -> Decimal:
-    """Returns the share of the records that a sample takes.
-
-    Raises:
-        PydanticCustomError: outside (0, 1].
-    """
+    """Returns the share of the records that a sample takes."""
     if not 0 < value <= 1:
         raise fault("must be a share of the records, above 0 and at most 1")
     return value
 
 
 def generalisation(value: object) -> object:
-    """Returns one way of generalising for all quasi-identifiers, or one for each that is named.
-
-    Raises:
-        PydanticCustomError: neither a way nor a mapping of names to ways.
-    """
+    """Returns one way of generalising for all quasi-identifiers, or one for each that is named."""
     named = value if isinstance(value, dict) else {"": value}
     if not all(isinstance(name, str) for name in named):
         raise fault("must name quasi-identifiers as text; put the names in quotes")

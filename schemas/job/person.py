@@ -12,11 +12,7 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Returns the columns that name a person, as ``one_or_several``; none for the word ``none``.
-
-    Raises:
-        PydanticCustomError: neither, or a name twice.
-    """
+    """Returns the columns that name a person, as ``one_or_several``; none for the word ``none``."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
@@ -26,9 +22,6 @@ def one_or_several(value: object, *, wanted: str = "the name of a column, or a l
     Args:
         value: What the job has there.
         wanted: What it should be.
-
-    Raises:
-        PydanticCustomError: neither, or a name twice.
     """
     columns = [value] if isinstance(value, str) else value
     if not isinstance(columns, list) or not all(isinstance(name, str) and name for name in columns):

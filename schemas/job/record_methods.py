@@ -11,11 +11,7 @@ from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
 
 
 def deviations(value: Decimal) -> Decimal:
-    """Returns how many standard deviations above the mean a threshold lies.
-
-    Raises:
-        PydanticCustomError: negative.
-    """
+    """Returns how many standard deviations above the mean a threshold lies."""
     if value < 0:
         raise fault("must be a number of standard deviations, 0 or more")
     return value

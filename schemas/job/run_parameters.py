@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from schemas.errors.base import JobError, listed
-from schemas.reading.memory import PATTERN as MEMORY_PATTERN
+from schemas.reading.model import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
     r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay|overlaps|run_by|source\.name",
@@ -27,8 +27,8 @@ _KEYS = (
 # Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
 _NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
 # No user and password before an address.
-_PLACES = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
-Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_PLACES})$", max_length=2000)]
+_LOCATIONS = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
+Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_LOCATIONS})$", max_length=2000)]
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 
 
@@ -63,11 +63,7 @@ class RunParameters(BaseModel):
 
     @classmethod
     def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
-        """Returns the parameters of a run that the command line asks for.
-
-        Raises:
-            JobError: a setting that could hold values of cells, by its position.
-        """
+        """Returns the parameters of a run that the command line asks for."""
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:

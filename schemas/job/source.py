@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from schemas.errors.base import listed, nearest
 from schemas.job.connection import Connection, address_faults
-from schemas.job.formats import FORMATS, ROWS, foreign_keys, foreign_words, format_of_connection, format_of_suffix
+from schemas.job.formats import FORMATS, ROWS, format_of_connection, format_of_suffix, unsupported_format_sentence, unused_format_keys
 from schemas.reading.model import Character, StrictModel, Title, alternatives, fault
 from schemas.reading.registry import OneOf
 
@@ -19,11 +19,7 @@ _MOST_PRECISION = 38
 
 
 def column_type(value: object) -> str:
-    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``.
-
-    Raises:
-        PydanticCustomError: not one of the known types, or a decimal outside 1 ≤ p ≤ 38, 0 ≤ s ≤ p.
-    """
+    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``."""
     words = alternatives(TYPES)
     if not isinstance(value, str):
         raise fault(f"must be {words}")
@@ -40,11 +36,7 @@ def column_type(value: object) -> str:
 
 
 def path_list(value: object) -> object:
-    """Returns one path or several as a list.
-
-    Raises:
-        PydanticCustomError: not text, not a list of text, or an empty list.
-    """
+    """Returns one path or several as a list."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
         raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
@@ -54,11 +46,7 @@ def path_list(value: object) -> object:
 
 
 def null_texts(values: list[str]) -> list[str]:
-    """Returns the texts that stand for null.
-
-    Raises:
-        PydanticCustomError: a text is listed twice.
-    """
+    """Returns the texts that stand for null."""
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
@@ -73,12 +61,8 @@ def suffix(path: str) -> str:
 
 
 def readable_format(value: object) -> object:
-    """Lets all through but the names of known formats that are not read.
-
-    Raises:
-        PydanticCustomError: one of these, with what to give instead.
-    """
-    if isinstance(value, str) and value not in FORMATS and (words := foreign_words(f".{value.lower()}")):
+    """Lets all through but the names of known formats that are not read."""
+    if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
 
@@ -96,11 +80,7 @@ def inferred_delimiter(read: dict[str, Any]) -> str:
 
 
 def statement_text(value: str) -> str:
-    """Returns a statement without the semicolon that ends it.
-
-    Raises:
-        PydanticCustomError: empty.
-    """
+    """Returns a statement without the semicolon that ends it."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
@@ -155,7 +135,7 @@ class Source(StrictModel):
         faults, entry = [], FORMATS[self.format]
         told = {suffix(path) for path in self.path}
         if "format" not in self.model_fields_set:
-            faults += [f"path is {words}" for words in dict.fromkeys(map(foreign_words, sorted(told))) if words]
+            faults += [f"path is {words}" for words in dict.fromkeys(map(unsupported_format_sentence, sorted(told))) if words]
         if "format" not in self.model_fields_set and len({format_of_suffix(ending).name for ending in told}) > 1:
             faults.append("the paths are of different formats; give one format, or make a job for each")
         if "delimiter" not in self.model_fields_set and ".tsv" in told and len(told) > 1:
@@ -165,7 +145,7 @@ class Source(StrictModel):
         if not entry.pathless and not self.path:
             faults.append("path is missing; add it")
         given = {name for name in self.model_fields_set if self._says(name)}
-        faults += [f"{listed(names)} {only}" for names, only in foreign_keys(entry, given, folders=self.hive)]
+        faults += [f"{listed(names)} {only}" for names, only in unused_format_keys(entry, given, folders=self.hive)]
         if entry.asks and len(given.intersection(ROWS.names)) != 1:
             faults.append(f"format: {entry.name} needs either table or query")
         return faults

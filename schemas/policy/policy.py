@@ -19,7 +19,7 @@ from schemas.errors.refusals import PolicyError
 from schemas.job.columns import REST, ColumnNames
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from schemas.job.suppression import share_of_records
+from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, watch
@@ -201,11 +201,7 @@ class Policy(StrictModel):
 
 
 def read_policy(path: str) -> Policy:
-    """Returns the policy of a YAML file.
-
-    Raises:
-        PolicyError: there is none, or something in it is wrong; all faults at once.
-    """
+    """Returns the policy of a YAML file."""
     if not path.strip():
         raise PolicyError.unreadable(path, ["SKALD_POLICY is set and empty; give it the path of a policy, or unset it"])
     try:
@@ -244,9 +240,9 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
     if policy.attacks and job.attacks is None:
         faults.append("attacks is off, and the policy asks for attacks before a release is published; leave it out, or say sample")
-    if policy.methods is not None and job.asked_method not in policy.methods:
+    if policy.methods is not None and job.method_named not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
-        faults.append(f"method.name is '{job.asked_method}', and the policy allows {allowed}")
+        faults.append(f"method.name is '{job.method_named}', and the policy allows {allowed}")
     return faults + banned_faults(policy, named_columns(job))
 
 

@@ -140,10 +140,10 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
     DiversityKind(
         name="distinct",
         schema=DistinctSpec,
-        model=Code("core.privacy.promised:distinct_diversity"),
+        model=Code("core.privacy.promise:distinct_diversity"),
         statement=Code("core.recount.spreads:distinct_sql"),
         words=_distinct_words,
-        held=Code("core.recount.spreads:distinct_held"),
+        held=Code("core.recount.spreads:distinct_of_holders"),
         compiled=True,
         least=True,
         of_presence=True,
@@ -151,20 +151,20 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
     DiversityKind(
         name="entropy",
         schema=EntropySpec,
-        model=Code("core.privacy.promised:entropy_diversity"),
+        model=Code("core.privacy.promise:entropy_diversity"),
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
-        held=Code("core.recount.spreads:entropy_held"),
+        held=Code("core.recount.spreads:entropy_of_holders"),
         compiled=True,
         least=True,
     ),
     DiversityKind(
         name="recursive",
         schema=RecursiveSpec,
-        model=Code("core.privacy.promised:recursive_diversity"),
+        model=Code("core.privacy.promise:recursive_diversity"),
         statement=Code("core.recount.spreads:recursive_sql"),
         words=_recursive_words,
-        held=Code("core.recount.spreads:recursive_held"),
+        held=Code("core.recount.spreads:recursive_of_holders"),
         compiled=True,
     ),
 )
@@ -174,30 +174,30 @@ DISTANCES: Registry[DistanceKind] = Registry(
     DistanceKind(
         name="equal",
         schema=EqualSpec,
-        model=Code("core.privacy.promised:equal_closeness"),
+        model=Code("core.privacy.promise:equal_closeness"),
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
     DistanceKind(
         name="ordered",
         schema=OrderedSpec,
-        model=Code("core.privacy.promised:ordered_closeness"),
+        model=Code("core.privacy.promise:ordered_closeness"),
         statement=Code("core.recount.spreads:ordered_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
     DistanceKind(
         name="hierarchical",
         schema=HierarchicalSpec,
-        model=Code("core.privacy.promised:hierarchical_closeness"),
+        model=Code("core.privacy.promise:hierarchical_closeness"),
         statement=Code("core.recount.spreads:hierarchical_sql"),
         of_order=True,
         words=_closeness_words,
-        held=Code("core.recount.spreads:closeness_held"),
+        held=Code("core.recount.spreads:closeness_of_holders"),
         compiled=True,
     ),
 )
@@ -218,7 +218,7 @@ def distance_of(value: object) -> str | None:
     return name if isinstance(name, str) and name in DISTANCES else None
 
 
-def models_asked(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
+def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
     """Yields the entry of each model that is asked for, the column, and what is said of it.
 
     Args:
@@ -233,11 +233,7 @@ def models_asked(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str,
 
 
 def check_diversity(value: Any) -> Any:
-    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none.
-
-    Raises:
-        PydanticCustomError: no mapping, no model, or several.
-    """
+    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
@@ -251,12 +247,7 @@ def check_diversity(value: Any) -> Any:
 
 
 def check_distance(value: Any) -> Any:
-    """Returns what is said of a sensitive column if its distance is known.
-
-    Raises:
-        ValidationError: it is not, at its place.
-        PydanticCustomError: no mapping.
-    """
+    """Returns what is said of a sensitive column if its distance is known."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):

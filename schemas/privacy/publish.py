@@ -68,11 +68,7 @@ class ColumnPublication(BaseModel):
 
 
 def publish_entry(value: object) -> object:
-    """Returns how a column is published, of which faults are told in one sentence.
-
-    Raises:
-        PydanticCustomError: neither a word nor a mapping.
-    """
+    """Returns how a column is published, of which faults are told in one sentence."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):
@@ -92,7 +88,7 @@ def canonical_way(way: Way) -> Any:
     return way if isinstance(way, str) else plain(way)
 
 
-def way_words(way: Any, k: int) -> str:
+def treatment_sentence(way: Any, k: int) -> str:
     """Returns how a column is published, in words; of a job, or as a manifest says it."""
     said = canonical_way(way) if not isinstance(way, Mapping) else way
     if said == SHARED:

@@ -13,33 +13,21 @@ FIRST = ("distinct", "entropy", "recursive")
 
 
 def from_0_to_1(value: Decimal) -> Decimal:
-    """Returns a share.
-
-    Raises:
-        PydanticCustomError: outside [0, 1].
-    """
+    """Returns a share."""
     if not 0 <= value <= 1:
         raise fault("must be a number from 0 to 1")
     return value
 
 
 def at_least_one(value: Decimal) -> Decimal:
-    """Returns a number of 1 or more.
-
-    Raises:
-        PydanticCustomError: below 1.
-    """
+    """Returns a number of 1 or more."""
     if value < 1:
         raise fault("must be 1 or more")
     return value
 
 
 def positive(value: Decimal) -> Decimal:
-    """Returns a positive number.
-
-    Raises:
-        PydanticCustomError: 0 or less.
-    """
+    """Returns a positive number."""
     if value <= 0:
         raise fault("must be more than 0")
     return value

@@ -24,11 +24,7 @@ class Identifier(StrictModel):
 
 
 def identifier_entries(value: object) -> object:
-    """Returns the list of identifiers unchanged.
-
-    Raises:
-        PydanticCustomError: not a list, or entries that are neither names nor mappings, by their position.
-    """
+    """Returns the list of identifiers unchanged."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:

@@ -166,11 +166,7 @@ def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
 
 
 def check_treatment(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one treatment is named in it.
-
-    Raises:
-        PydanticCustomError: not a mapping, no treatment, or several.
-    """
+    """Returns ``value`` unchanged if exactly one treatment is named in it."""
     return one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from schemas.pseudonyms.secret_places import Secret, SecretPlace
+from schemas.pseudonyms.secret_sources import Secret, SecretPlace
 from schemas.reading.model import Character, StrictModel, fault
 
 ALPHABETS = {
@@ -70,13 +70,13 @@ def _replaces(pattern: str, replacement: str) -> bool:
     if re.search(r"(?<!\\)(?:\\\\)*\\0", replacement):
         return False
     try:
-        pc.replace_substring_regex(pa.array(["x"]), whole(pattern), replacement)
+        pc.replace_substring_regex(pa.array(["x"]), full_match_pattern(pattern), replacement)
     except pa.ArrowException:
         return False
     return True
 
 
-def whole(pattern: str) -> str:
+def full_match_pattern(pattern: str) -> str:
     """Returns the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
     # In a group: of alternatives the first would else have the beginning alone, and the last the end.
     return rf"(?s)\A(?:{pattern})\z"

@@ -45,7 +45,7 @@ def in_tree(loc: Loc) -> bool:
     return in_qid(loc) and loc[_TREE_AT : _TREE_AT + len(_TREE)] == _TREE
 
 
-def place(loc: Loc, data: object = None) -> str:
+def key_path(loc: Loc, data: object = None) -> str:
     """Returns a place as people write it, ``columns.quasi_identifiers[2]`` (positions from 0), never with a key of a tree.
 
     Where the job's ``data`` is at hand a quasi-identifier is called by its name: ``quasi_identifiers[2] 'age': hierarchy.widths``.
@@ -57,7 +57,7 @@ def place(loc: Loc, data: object = None) -> str:
     name = qid_name(loc[steps], data) if in_qid(loc) else None
     if name is not None:
         head = f"quasi_identifiers[{loc[steps]}] '{name}'"
-        return ": ".join(part for part in (head, place(loc[steps + 1 :])) if part)
+        return ": ".join(part for part in (head, key_path(loc[steps + 1 :])) if part)
     text = ""
     for part in loc:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -93,7 +93,7 @@ def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: o
         if error["type"] == "extra_forbidden":
             lines.append(unknown_key(loc, owner, data))
             continue
-        where = place(loc, data)
+        where = key_path(loc, data)
         lines += [f"{where}: {sentence}" if where else sentence for sentence in sentences(error)]
     return lines
 
@@ -125,22 +125,22 @@ def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | N
     """Returns the model that a field holds, or the choice among models, and whether it holds them by name."""
     if field is None:
         return None, None, False
-    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None) or held_choice(field.annotation)
-    return None if choice else held_model(field.annotation), choice, get_origin(field.annotation) is dict
+    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None) or chosen_variant(field.annotation)
+    return None if choice else variant_model(field.annotation), choice, get_origin(field.annotation) is dict
 
 
-def held_choice(annotation: Any) -> Choice | None:
+def chosen_variant(annotation: Any) -> Choice | None:
     """Returns the choice inside an annotation such as ``dict[str, Annotated[…, Choice(…)]]``."""
     if isinstance(annotation, Choice):
         return annotation
-    return next((choice for choice in map(held_choice, get_args(annotation)) if choice), None)
+    return next((choice for choice in map(chosen_variant, get_args(annotation)) if choice), None)
 
 
-def held_model(annotation: Any) -> type[StrictModel] | None:
+def variant_model(annotation: Any) -> type[StrictModel] | None:
     """Returns the model inside an annotation such as ``list[QuasiIdentifier]``."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
-    return next((model for model in map(held_model, get_args(annotation)) if model), None)
+    return next((model for model in map(variant_model, get_args(annotation)) if model), None)
 
 
 def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
@@ -152,8 +152,8 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
     key = str(loc[-1])
     hint = nearest(key, known)
     if hint or not in_qid(loc[:-1]):
-        return f"{place(loc, data)}: unknown key{hint}" + ("" if hint else f"; known here: {listed(known, most=len(known))}")
-    return f"{place(loc[:-1], data)}: a key that is not known; known here: {listed(known, most=len(known))}"
+        return f"{key_path(loc, data)}: unknown key{hint}" + ("" if hint else f"; known here: {listed(known, most=len(known))}")
+    return f"{key_path(loc[:-1], data)}: a key that is not known; known here: {listed(known, most=len(known))}"
 
 
 def sentences(error: ErrorDetails) -> list[str]:

@@ -11,8 +11,8 @@ from pydantic import PrivateAttr, ValidationError
 
 from schemas.errors.base import JobError
 from schemas.errors.signals import MisplacedError
-from schemas.reading.faults import Loc, fault_lines, place
-from schemas.reading.given import GivenJob
+from schemas.reading.faults import Loc, fault_lines, key_path
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.model import TABLES_VERSION, StrictModel
 from schemas.reading.regular_files import read_text
 from schemas.reading.yaml_reading import parse
@@ -32,11 +32,11 @@ def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[s
             continue
         loc: Loc = tuple(int(key) if key.isdecimal() else key for key in keys)
         value, wrong = parse(text, loc)
-        faults += [f"--set {place(loc)}: {sentence}" for sentence in wrong]
+        faults += [f"--set {key_path(loc)}: {sentence}" for sentence in wrong]
         try:
-            put(data, keys, value)
+            set_nested_key(data, keys, value)
         except MisplacedError as error:
-            faults.append(f"--set {place(loc)}: {error}")
+            faults.append(f"--set {key_path(loc)}: {error}")
     return faults
 
 
@@ -49,7 +49,7 @@ def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object)
         data: The job with the settings in it, for the names of quasi-identifiers.
     """
     keys = dict.fromkeys(override.partition("=")[0].strip() for override in overrides)
-    places = {key: place(tuple(int(part) if part.isdecimal() else part for part in key.split(".")), data) for key in keys}
+    places = {key: key_path(tuple(int(part) if part.isdecimal() else part for part in key.split(".")), data) for key in keys}
     return [fault + next((f" (given by --set {at})" for at in places.values() if _is_at(fault, at)), "") for fault in faults]
 
 
@@ -61,12 +61,8 @@ def _is_at(fault: str, at: str) -> bool:
     return at.startswith((f"{told}.", f"{told}[")) and (f"'{at.rpartition('.')[2]}'" in said or said.startswith("unknown key"))
 
 
-def put(data: dict[str, object], keys: list[str], value: object) -> None:
-    """Sets one entry of nested mappings and lists; mappings that are missing on the way are made.
-
-    Raises:
-        MisplacedError: the way leads through a scalar, or past the end of a list.
-    """
+def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> None:
+    """Sets one entry of nested mappings and lists; mappings that are missing on the way are made."""
     here: Any = data
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
@@ -75,7 +71,7 @@ def put(data: dict[str, object], keys: list[str], value: object) -> None:
         elif isinstance(here, dict):
             index = key
         else:
-            raise MisplacedError(f"{place(tuple(keys[:step]))} holds a single value and no further keys")
+            raise MisplacedError(f"{key_path(tuple(keys[:step]))} holds a single value and no further keys")
         if last:
             here[index] = value
         # A key with nothing behind it is there and null, and may be filled.
@@ -85,11 +81,7 @@ def put(data: dict[str, object], keys: list[str], value: object) -> None:
 
 
 def entry(entries: list[object], key: str) -> int:
-    """Returns the position that ``key`` names in a list.
-
-    Raises:
-        MisplacedError: no number, or past the end.
-    """
+    """Returns the position that ``key`` names in a list."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
     return int(key)
@@ -133,9 +125,6 @@ def read_job(
         overrides: Settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
         between: Returns what does not fit between parts of the job. It is asked before the models read the parts, because what is wrong
             with one part would else hide that.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     data, faults = _content(path)
     if data is None:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -158,9 +159,6 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
         one: What a kind is called, and ``several`` of them.
         several: See ``one``.
         takes: What ``value`` may be.
-
-    Raises:
-        PydanticCustomError: not a mapping, no kind, or several.
     """
     if isinstance(value, StrictModel):
         return value
@@ -177,11 +175,7 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
 
 
 def exact_decimal(value: object) -> Decimal:
-    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction.
-
-    Raises:
-        PydanticCustomError: not a number, not finite, or more than 18 digits on a side of the point.
-    """
+    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction."""
     if isinstance(value, str) and _PERCENTAGE.fullmatch(value.strip()):
         raise fault("must be a number: write 2 % as 0.02, without quotes")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -199,11 +193,7 @@ def exact_decimal(value: object) -> Decimal:
 
 
 def as_path(value: object) -> Path:
-    """Returns a path from non-empty text.
-
-    Raises:
-        PydanticCustomError: not text, or empty text.
-    """
+    """Returns a path from non-empty text."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -212,33 +202,21 @@ def as_path(value: object) -> Path:
 
 
 def one_character(value: object) -> str:
-    """Returns text of exactly one character that does not end a line.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+    """Returns text of exactly one character that does not end a line."""
     if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
         raise fault("must be a single character")
     return value
 
 
 def title(value: object) -> str:
-    """Returns a line of text of 1 to 200 characters.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+    """Returns a line of text of 1 to 200 characters."""
     if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
         raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
     return value.strip()
 
 
-def whole_one(value: object) -> object:
-    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python.
-
-    Raises:
-        PydanticCustomError: anything but the integer 1.
-    """
+def integer_one(value: object) -> object:
+    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python."""
     if type(value) is int and value == TABLES_VERSION:
         raise fault(OF_TABLES)
     if type(value) is not int or value != 1:
@@ -250,18 +228,49 @@ ExactDecimal = Annotated[Decimal, BeforeValidator(exact_decimal), WithJsonSchema
 PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "string", "minLength": 1})]
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
 Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
-FormatVersion = Annotated[Literal[1], BeforeValidator(whole_one)]
+FormatVersion = Annotated[Literal[1], BeforeValidator(integer_one)]
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
 
 def job_name(value: str) -> str:
-    """Returns a name that is safe as the name of a folder.
-
-    Raises:
-        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
-    """
+    """Returns a name that is safe as the name of a folder."""
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
+
+
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+"""Bytes of a unit, its name in capitals."""
+LEAST_MEMORY = 64_000_000
+"""Bytes below which no run is tried."""
+PATTERN = r"^[0-9]+(\.[0-9]+)? ?([KMGTkmgt][Ii]?)?[Bb]$"
+"""Amounts as text, for JSON schemas."""
+MEMORY_SCHEMA = {"anyOf": [{"type": "integer", "minimum": LEAST_MEMORY}, {"type": "string", "pattern": PATTERN}]}
+_AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-z]+)", re.IGNORECASE)
+_MOST_MEMORY = 2**63
+
+
+def memory_bytes(value: object) -> int:
+    """Returns a memory budget in bytes.
+
+    Args:
+        value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.
+    """
+    size = _size(value)
+    if size is None:
+        raise fault("must be an amount of memory such as 1GB, 512MB or 2GiB, or a number of bytes")
+    if not LEAST_MEMORY <= size < _MOST_MEMORY:
+        raise fault("must be at least 64MB" if size < LEAST_MEMORY else "is more memory than a machine can have")
+    return size
+
+
+def _size(value: object) -> int | None:
+    # To Python true is an int.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    unit = UNITS.get(found[2].upper()) if found else None
+    # Exact: in floats 1.1GB is no whole number of bytes.
+    return int(Fraction(found[1]) * unit) if found and unit else None

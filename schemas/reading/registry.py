@@ -51,15 +51,11 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         self.what = what
         self._entries: dict[str, Entry] = {}
         for entry in entries:
-            self._put(entry)
+            self._add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Adds an entry; models that were made before know it from here on.
-
-        Raises:
-            ValueError: there is one of this name.
-        """
-        self._put(entry)
+        """Adds an entry; models that were made before know it from here on."""
+        self._add(entry)
         _tell()
 
     @contextmanager
@@ -72,7 +68,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             del self._entries[entry.name]
             _tell()
 
-    def _put(self, entry: Entry) -> None:
+    def _add(self, entry: Entry) -> None:
         if entry.name in self._entries:
             raise ValueError(f"there is a {self.what} '{entry.name}' already")
         self._entries[entry.name] = entry

@@ -21,9 +21,6 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
         path: The file, or a link to it.
         most: How many bytes it may have.
         links: Whether it may be a link; not where others can write, and what they name would be taken for theirs.
-
-    Raises:
-        OSError: it cannot be opened, is no regular file, or is larger; ``strerror`` says so.
     """
     # A named pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
@@ -55,11 +52,7 @@ def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> byt
 
 
 def lines_within(text: TextIO, most: int) -> Iterator[str]:
-    """Yields the lines of a text that was opened, as long as they are not too many characters: a line need not have an end.
-
-    Raises:
-        ValueError: they are.
-    """
+    """Yields the lines of a text that was opened, as long as they are not too many characters: a line need not have an end."""
     while line := text.readline(most + 1):
         most -= len(line)
         if most < 0:

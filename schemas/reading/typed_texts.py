@@ -42,7 +42,7 @@ def sql_type(dtype: str) -> str:
     return SQL_TYPES.get(dtype, dtype.upper())
 
 
-def taken_words(dtype: str) -> str:
+def accepted_words(dtype: str) -> str:
     """Return what a type takes, in words."""
     if dtype in _TAKES:
         return _TAKES[dtype]

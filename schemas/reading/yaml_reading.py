@@ -13,10 +13,10 @@ from decimal import Decimal
 import yaml
 
 from schemas.errors.signals import UnreadableError
-from schemas.reading.faults import Loc, in_qid, in_tree, place
+from schemas.reading.faults import Loc, in_qid, in_tree, key_path
 
 # Bounded, because Python raises an error of its own for whole numbers of more than 4,300 digits.
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,6})?")
 _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "false False FALSE")) for word in forms.split()}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -48,11 +48,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Returns the root node of a document, None if it is empty.
-
-    Raises:
-        UnreadableError: not YAML; tells the line and no more, because the parser's own message shows the text there.
-    """
+    """Returns the root node of a document, None if it is empty."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
@@ -110,11 +106,11 @@ class _Reading:
         for key, entry in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self.faults.append(f"{place(loc)}: a key must be a single word (line {line})")
+                self.faults.append(f"{key_path(loc)}: a key must be a single word (line {line})")
                 continue
             self.whole(key)
             if key.value in read:
-                where = f"{place(loc)}: a key is" if in_qid(loc) else f"{place((*loc, key.value))}:"
+                where = f"{key_path(loc)}: a key is" if in_qid(loc) else f"{key_path((*loc, key.value))}:"
                 self.faults.append(f"{where} given twice (lines {lines[key.value]} and {line}); keep one")
             else:
                 read[key.value], lines[key.value] = self.value(entry, (*loc, key.value)), line
@@ -133,6 +129,6 @@ def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    if _WHOLE.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text)
     return Decimal(text) if _DECIMAL.fullmatch(text) else text

@@ -8,8 +8,7 @@ from schemas.job.digest import digest_of, privacy_content, quasi_identifiers_con
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
-from schemas.job.privacy import Privacy
-from schemas.job.suppression import Suppression
+from schemas.job.privacy import Privacy, Suppression
 from schemas.relational.tables_job import TablesJob
 
 
@@ -48,12 +47,7 @@ def unit_job(job: TablesJob) -> Job:
 
 
 def tables_digest(job: TablesJob) -> str:
-    """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        HierarchyError: one changed since it was first read.
-    """
+    """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included."""
     content = job.canonical()
     for name, table in content["tables"].items():
         of_table = table_job(job, name)

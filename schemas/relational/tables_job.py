@@ -10,27 +10,33 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
-from schemas.attacks.settings import Attacks, AttackSettings
+from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.connection import Target, Work
 from schemas.job.job import Job
+from schemas.job.privacy import share_of_records
 from schemas.job.source import Source
-from schemas.job.suppression import share_of_records
 from schemas.privacy.kinds import Closeness, Diversity
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, read_job
-from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import TABLES_VERSION, Choice, ExactDecimal, MethodSpec, StrictModel, Title, fault, job_name
+from schemas.reading.model import (
+    MEMORY_SCHEMA,
+    TABLES_VERSION,
+    Choice,
+    ExactDecimal,
+    MethodSpec,
+    StrictModel,
+    Title,
+    fault,
+    job_name,
+    memory_bytes,
+)
 from schemas.relational.fitting import column_list, table_faults
 from schemas.relational.tree import TableTree, tree_of
 
 
 def key_columns(value: object) -> object:
-    """Returns the columns of a key as a list.
-
-    Raises:
-        PydanticCustomError: neither a column's name nor a list of them.
-    """
+    """Returns the columns of a key as a list."""
     columns = column_list(value)
     if not columns or len(set(columns)) < len(columns):
         raise fault("must be a column's name or a list of them, each once")
@@ -197,9 +203,6 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
     Args:
         path: The job file, or what a program gives in its place.
         overrides: Settings such as ``privacy.k=10``.
-
-    Raises:
-        JobError: anything wrong with the file or the overrides, all faults at once.
     """
     return read_job(TablesJob, TABLES_VERSION, path, overrides, table_faults)
 

@@ -30,7 +30,7 @@ SIGNING_KEY = "SKALD_SIGNING_KEY"
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
 
 
-Sealed = TypeVar("Sealed", bound=BaseModel)
+Digested = TypeVar("Digested", bound=BaseModel)
 
 
 class Signable(Protocol):
@@ -50,7 +50,7 @@ IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "
 """What a signed statement says of a release, besides the digest of its manifest."""
 
 
-def listing(manifest: Sealed, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Sealed, str]:
+def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
     """Returns a manifest that lists all files of its release and bears its seal, and what its file holds."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.
@@ -63,7 +63,7 @@ def _text(manifest: BaseModel) -> str:
     return manifest.model_dump_json(indent=2) + "\n"
 
 
-def is_sealed(content: bytes) -> bool:
+def has_valid_digest(content: bytes) -> bool:
     """Tells whether a manifest's file holds what it was sealed with."""
     found = _SEAL.search(content)
     if found is None:

@@ -38,7 +38,7 @@ def reported_count(count: int, k: int) -> int:
     return count if tellable(count, k) else k
 
 
-def reported_in_words(count: int, k: int) -> str:
+def reported_sentence(count: int, k: int) -> str:
     """Returns a count as a sentence tells it, whether it was made fit to be told or not."""
     told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"
@@ -99,7 +99,7 @@ class RepeatedColumn(BaseModel):
         return "" if self.mean is None else f"{self.mean:,.2f} and {self.most:,}{' or more' if self.share < 1 else ''}"
 
 
-def repeats_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
+def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
     """Returns the warning of a release whose classes are counted in records although its identifiers repeat; nothing where none does."""
     if not repeats:
         return ""
@@ -173,7 +173,7 @@ class PassedColumn(BaseModel):
 Passthrough = Mapping[str, PassedColumn]
 
 
-def telling(columns: Passthrough) -> list[str]:
+def identifying_columns(columns: Passthrough) -> list[str]:
     """Returns the columns whose values look as if they told who somebody is, in order."""
     return [name for name, one in columns.items() if one.reasons]
 
@@ -190,7 +190,7 @@ def passthrough_warnings(columns: Passthrough) -> list[str]:
 
 def unclaimed_because(columns: Passthrough) -> str:
     """Returns why no maximum risk is claimed of a release; empty where nothing stands against it."""
-    found = telling(columns)
+    found = identifying_columns(columns)
     if not found:
         return ""
     one = "a column" if len(found) == 1 else counted(len(found), "column")
@@ -224,14 +224,14 @@ class Together(BaseModel):
     all: int = 0
 
     @classmethod
-    def told(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
+    def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
         """Returns counts as a release tells them."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
     def sentence(self, kind: Kind, k: int) -> str:
         """Returns what the figures say, without advice."""
-        few, alone, labelled = (reported_in_words(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
+        few, alone, labelled = (reported_sentence(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "
             f"with nobody; where the quasi-identifiers are known too, {labelled} with fewer than k."
@@ -239,7 +239,7 @@ class Together(BaseModel):
 
     def accepted(self, k: int) -> str:
         """Returns what a job that accepts it has accepted."""
-        below = reported_in_words(self.below_k, k)
+        below = reported_sentence(self.below_k, k)
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
@@ -256,7 +256,7 @@ def unclaimed_together(together: Together | None, k: int, *, accepted: bool, unt
         return "No maximum risk is claimed: what the untreated columns tell together was not counted." if untreated else ""
     if accepted or not together.below_k:
         return ""
-    few = reported_in_words(together.below_k, k)
+    few = reported_sentence(together.below_k, k)
     return (
         f"No maximum risk is claimed: by the untreated columns together {few} of {together.all:,} {together.unit}s share their values "
         f"with fewer than k = {k:,}."

@@ -273,6 +273,6 @@ def published_payload(job: Job) -> list[str] | None:
     return [*job.columns.sensitive, *job.columns.insensitive, *(one.name for one in job.columns.pseudonyms)]
 
 
-def pseudonym_words(job: Job) -> dict[str, str]:
+def pseudonym_sentence(job: Job) -> dict[str, str]:
     """Returns what is published in the place of identifiers, in words, by column."""
     return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

@@ -55,7 +55,7 @@ class Figures(_Part):
         return self.released + self.suppressed
 
     @property
-    def kept(self) -> float:
+    def share_in_classes(self) -> float:
         """Share of the records that are in classes."""
         return self.released / self.records
 

@@ -20,7 +20,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Asked(_Part):
+class RequestedTerms(_Part):
     """What the job asked for.
 
     Attributes:
@@ -273,7 +273,7 @@ class Report(_Part):
     format: Literal[1] = 1
     release: str
     name: str
-    asked: Asked
+    asked: RequestedTerms
     came_out: CameOut
     proofs: tuple[Proof, ...]
     qids: tuple[ReportedQid, ...]

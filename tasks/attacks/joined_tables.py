@@ -8,8 +8,7 @@ from pathlib import Path
 import duckdb
 
 from core.attacks.joined_histories import JoinedTable, joined_guesses, rows_sql, shared_rows_sql
-from schemas.attacks.figures import AttackBasis, AttackFigures
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
 from tasks.release.files import file_error
@@ -27,10 +26,6 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
         files: The data files of each table.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     tree = job.tree
     tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}

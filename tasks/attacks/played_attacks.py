@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.attacks.advantages import Guesses, added_guesses
 from core.attacks.attacked_tables import (
     NO_VALUE,
     AttackedPeople,
     AttackedRelease,
     Codes,
+    Guesses,
+    added_guesses,
     joint_codes,
     label_fits,
     people_of_labels,
@@ -25,8 +26,7 @@ from core.attacks.attacked_tables import (
     valued,
     with_values_of_others,
 )
-from core.attacks.downcoding import MOST_LABELS, downcoded_labels
-from core.attacks.inference import inference_by_class, inference_by_learner, inference_by_left_out
+from core.attacks.inference import MOST_LABELS, downcoded_labels, inference_by_class, inference_by_learner, inference_from_left_out_persons
 from core.attacks.linkage import (
     LEAST_DIGITS,
     linkage_by_columns,
@@ -45,12 +45,11 @@ from core.attacks.singling_out import (
     singled_out_by_value,
     singled_out_in_source,
 )
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges, in_ranks
-from tasks.attacks.released_rows import CodedRelease
-from tasks.attacks.source_people import MatchedPeople, SourceAxis, SourcePeople, matched_people
+from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
 """Labels that are held against people at once: people times classes times quasi-identifiers."""
@@ -123,11 +122,11 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
         if name in pseudonyms or not np.any(codes >= 0):
             continue
         sample = plan.sample_of(release.records)
-        if release.is_whole:
+        if release.is_complete:
             shared = columns.ways.get(name) == "shared" and not columns.person
             yield singled_out_by_value(release, name, plan.job.privacy.k, sample, shared=shared, known=known)
         yield singled_out_by_both(release, name, sample, random)
-    if release.is_whole:
+    if release.is_complete:
         for names in columns.links:
             # Where persons are counted, only their own pseudonyms tell whose records are whose.
             if all(name in release.values for name in names) and (not columns.person or list(names) == columns.person):
@@ -138,7 +137,9 @@ def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generat
 def _under_one_name(release: AttackedRelease, names: tuple[str, ...]) -> AttackedRelease:
     codes = np.stack([release.values[name] for name in names], axis=1)
     joint = np.where((codes < 0).any(axis=1), NO_VALUE, joint_codes(codes))
-    return AttackedRelease(release.owners, release.sizes, release.labels, {", ".join(names): joint}, release.places, release.is_whole)
+    return AttackedRelease(
+        release.owners, release.sizes, release.labels, {", ".join(names): joint}, release.class_codes, release.is_complete
+    )
 
 
 def _against_people(
@@ -170,7 +171,7 @@ def _against_people(
         if column not in people.values or not len(release.sizes):
             continue
         # The distribution of all records is known of a complete reading only.
-        bounded = plan.promises.get(column, {}) if release.is_whole else {}
+        bounded = plan.promises.get(column, {}) if release.is_complete else {}
         mine = valued(people, column)
         others = valued(valued_control, column) if valued_control else with_values_of_others(mine, random)
         played += inference_by_class(release, column, mine, others, bounded, plan.missing)
@@ -201,15 +202,15 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
         left_out = matched.outside if len(matched.outside) >= LEAST_CONTROL else None
         control = left_out or recombined_people(matched.inside, random)
         played = _against_people(plan, release, matched.inside, control, left_out, random)
-        if source.is_whole and release.is_whole:
+        if source.is_complete and release.is_complete:
             certain = np.flatnonzero(matched.certain)
             played.append(linkage_by_order(release, matched.inside.some_of(certain), matched.rows[certain]))
         parts.append(played)
         downcoded.append(_downcoded(plan, release, source, matched, random))
     found = _added(parts) + _added(downcoded)
-    if source.is_whole:
+    if source.is_complete:
         found += [*_singled_out(plan, release, source, random), *_by_ends(plan, source, random)]
-        found += _by_left_out(plan, release, source, random) if release.is_whole else []
+        found += _by_left_out(plan, release, source, random) if release.is_complete else []
     return found + _by_digests(source, published, random)
 
 
@@ -246,7 +247,7 @@ def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
     labels = [one[axis.positions] for one, axis in zip(owners, source.axes, strict=True) if one is not None]
     for column in columns:
         mine = np.stack(labels, axis=1).astype(np.int64), source.values[column]
-        yield inference_by_left_out(release, column, *mine, plan.job.privacy.k, plan.sample_of(len(source)), random)
+        yield inference_from_left_out_persons(release, column, *mine, plan.job.privacy.k, plan.sample_of(len(source)), random)
 
 
 def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -11,15 +11,13 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from core.attacks.advantages import Guesses
+from core.attacks.attacked_tables import Guesses
 from core.attacks.linkage import digests_of_files
-from schemas.attacks.figures import AttackBasis, AttackFigures, broken_attacks
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
-from tasks.attacks.released_rows import read_release
-from tasks.attacks.source_people import read_source_people
+from tasks.attacks.source_people import read_release, read_source_people
 from tasks.recount.original import Original
 from tasks.release.files import Csv, relation_of
 from tasks.source.objects.for_duckdb import let_read
@@ -86,10 +84,6 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
         settings: How many people, by which seed.
         attacked: The files, and what is known of them.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     labels, source, unplayed = list[Guesses](), list[Guesses](), list[str]()
     with connect(job, spill, last=True) as connection:

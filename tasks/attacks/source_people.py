@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.attacks.attacked_tables import (
@@ -22,19 +23,118 @@ from core.attacks.attacked_tables import (
     fitting_classes,
     joint_codes,
     label_fits,
+    release_of_codes,
 )
 from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
-from tasks.attacks.released_rows import CodedRelease, compared_columns, value_codes
-from tasks.recount.original import Original, as_given
+from schemas.release.manifest import published_columns, published_qids
+from tasks.recount.original import Original, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.store.database import quote
 
+MOST_CELLS, MOST_ROWS, LEAST_ROWS = 1_000_000, 60_000, 2_000
+"""Cells and records of a release that are read, and records that are read of the widest."""
+LONG = 200
+"""Letters of a text that are read as they are; behind them stands a digest of all of it."""
+COMPARED = ("VARCHAR", "BLOB")
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRelease:
+    """A release in codes, and what they stand for.
+
+    Attributes:
+        release: The codes.
+        labels: By quasi-identifier, the columns that publish it: the label of each code.
+        values: By other column, its values, ascending: the value of each code.
+        records: Records of all files.
+    """
+
+    release: AttackedRelease
+    labels: list[list[pa.Array]]
+    values: dict[str, pa.Array]
+    records: int
+
+
+def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
+    """Reads a release, or of a large one whole classes that a digest of their labels draws.
+
+    Args:
+        connection: The database; from here on it keeps the order of rows.
+        relation: What it reads the files as.
+        job: Says which columns publish quasi-identifiers.
+        seed: Draws classes.
+    """
+    connection.execute("SET preserve_insertion_order = true")
+    columns = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
+    [(records,)] = connection.execute(f"SELECT count(*) FROM {relation}").fetchall()
+    most = max(min(MOST_CELLS // max(len(columns), 1), MOST_ROWS), LEAST_ROWS)
+    parts = -(-int(records) // most)
+    qids = [name for name in published_qids(job) if name in columns]
+    where = f"WHERE hash({', '.join(map(quote, qids))}) % {parts:d} = {seed % parts:d}" if parts > 1 and qids else ""
+    table = connection.sql(f"SELECT {compared_columns(columns)} FROM {relation} {where}").to_arrow_table()
+    labels, coded = list[list[pa.Array]](), list[Codes]()
+    for qid in job.columns.quasi_identifiers:
+        codes, shown = _label_codes([table[name] for name in published_columns(job, qid) if name in columns], len(table))
+        coded.append(codes)
+        labels.append(shown)
+    values = {name: value_codes(table[name]) for name in columns if name not in qids}
+    release = release_of_codes(
+        np.stack(coded, axis=1) if coded else np.empty((len(table), 0), np.int64),
+        {name: codes for name, (codes, _) in values.items()},
+        is_whole=parts <= 1,
+    )
+    return CodedRelease(release, labels, {name: held for name, (_, held) in values.items()}, int(records))
+
+
+def compared_columns(columns: dict[str, str]) -> str:
+    """Returns what is selected of columns: a long text is its beginning with a digest, so that no value takes much."""
+    return ", ".join(
+        quote(name)
+        if kind not in COMPARED
+        else f"CASE WHEN length({_text(name, kind)}) > {LONG} THEN left({_text(name, kind)}, {LONG}) || md5({_text(name, kind)}) "
+        f"ELSE {_text(name, kind)} END AS {quote(name)}"
+        for name, kind in columns.items()
+    )
+
+
+def _text(name: str, kind: str) -> str:
+    return quote(name) if kind == "VARCHAR" else f"hex({quote(name)})"
+
+
+def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+    """Returns the place of each value among all different ones, -1 for a null, and these, ascending."""
+    flat = column.combine_chunks()
+    if pt.is_dictionary(flat.type):
+        flat = flat.dictionary_decode()
+    coded = pc.dictionary_encode(flat)
+    values = coded.dictionary
+    keys = values.cast(pa.int8()) if pt.is_boolean(values.type) else values
+    order = np.asarray(pc.sort_indices(keys)).astype(np.int64)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    places = np.asarray(coded.indices.fill_null(0)).astype(np.int64)
+    found = np.where(np.asarray(flat.is_null()), -1, ranks[places] if len(ranks) else -1)
+    return found, values.take(pa.array(order))
+
+
+def _label_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, list[pa.Array]]:
+    """Returns the code of each record's label in one or two columns, and the labels; a null is a label too."""
+    if not columns:
+        return np.zeros(rows, np.int64), []
+    joint = joint_codes(np.stack([value_codes(column)[0] for column in columns], axis=1))
+    firsts = pa.array(np.unique(joint, return_index=True)[1])
+    return joint, [_plain(column).take(firsts) for column in columns]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    flat = column.combine_chunks()
+    return flat.dictionary_decode() if pt.is_dictionary(flat.type) else flat
+
+
 _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
-MOST_CELLS, MOST_ROWS = 1_000_000, 60_000
-"""Cells and records of the source that are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +172,7 @@ class SourcePeople:
     values: dict[str, Codes]
     persons: Codes | None
     identifiers: dict[str, pa.Array]
-    is_whole: bool
+    is_complete: bool
 
     def __len__(self) -> int:
         """Returns how many records were read."""
@@ -91,10 +191,6 @@ def read_source_people(
         coded: The release.
         seed: Draws the sample.
         named: Whether identifiers are read too.
-
-    Raises:
-        duckdb.Error: the source cannot be read.
-        HierarchyError: the file of a hierarchy cannot be read.
     """
     types = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {original.relation}").fetchall()}
     qids = [qid.name for qid in job.columns.quasi_identifiers]
@@ -117,7 +213,7 @@ def read_source_people(
         if (codes := _codes_in(others_read[name], coded.values[name])) is not None:
             values[name] = codes
     identifiers = {name: others_read[name].combine_chunks().cast(pa.string()) for name in identifying}
-    return SourcePeople(axes, values, _persons(job, others_read), identifiers, is_whole=records <= most)
+    return SourcePeople(axes, values, _persons(job, others_read), identifiers, is_complete=records <= most)
 
 
 def _selected(names: list[str], types: dict[str, str]) -> list[str]:
@@ -135,8 +231,8 @@ def _persons(job: Job, table: pa.Table) -> Codes | None:
 def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, labels: list[pa.Array]) -> SourceAxis:
     qid = job.columns.quasi_identifiers[place]
     codes, values = value_codes(column)
-    held = as_given(values, original, qid.name)
-    shown = [as_given(one, original, qid.name) for one in labels]
+    held = with_source_types(values, original, qid.name)
+    shown = [with_source_types(one, original, qid.name) for one in labels]
     texts = label_texts(job, qid, held.type, shown)
     axis = label_axis(qid, held, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
@@ -202,6 +298,6 @@ def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes
     alone[who[matching]] = counts[places[matching]] == 1
     inside = np.flatnonzero(records >= 0)
     fitting = np.bincount(who, minlength=len(chosen)) > 0
-    outside = np.flatnonzero((records < 0) & (fitting | release.is_whole))
+    outside = np.flatnonzero((records < 0) & (fitting | release.is_complete))
     found = AttackedPeople(fits, records, values)
     return MatchedPeople(found.some_of(inside), found.some_of(outside), chosen[inside], (alone & (pairs == 1))[inside])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from schemas.job.job import Job
-from tasks.store.files import USER_UMASK, open_folder, write_whole
+from tasks.store.files import USER_UMASK, open_folder, write_atomically
 
 
 def comparison_folder(job: Job, to: Path | None) -> Path:
@@ -15,11 +15,7 @@ def comparison_folder(job: Job, to: Path | None) -> Path:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets."""
     open_folder(path.parent)
-    write_whole(path, write, 0o666 & ~USER_UMASK)
+    write_atomically(path, write, 0o666 & ~USER_UMASK)
     return path

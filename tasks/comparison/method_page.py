@@ -6,10 +6,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
 
-from core.charts.bars import bars
-from core.charts.chart import Chart, short
-from core.charts.lines import lines
+from core.charts.chart import Chart, bars, short
 from core.charts.picture import DARK_STYLE
+from core.charts.scatter import lines
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
@@ -99,7 +98,7 @@ def charts(comparison: MethodComparison) -> list[str]:
             for method in comparison.methods
         }
         over_ks = Chart(one.title, one.note, figures, one.marked)
-        if not one.pictured or not over_ks.known:
+        if not one.pictured or not over_ks.known_figures:
             continue
         # A line over one k would be a point.
         if len(comparison.ks) > 1:

@@ -36,10 +36,6 @@ def measure_methods(
 
     Returns:
         By k, then in the order of the methods.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        SkaldError: whatever a step raises.
     """
     scratch, found = run.job.work_path / "comparison", []
     wanted = [(k, method) for k in ks for method in methods]

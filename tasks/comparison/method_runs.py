@@ -20,7 +20,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from core.compiling.compiled import kept_kernels
+from core.compiling.compiled import compiled_kernels
 from core.losses.losses import c_avg
 from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS
@@ -89,7 +89,7 @@ class Ended:
 
     code: int
     printed: str
-    said: str
+    message: str
     cpu: float
     wall: float
 
@@ -128,9 +128,9 @@ def run_method(
 
 def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
     """Runs a job; once more where kernels were compiled on the way, which only the first run on a machine pays for."""
-    before = kept_kernels()
+    before = compiled_kernels()
     ended = _run(job_file, settings, scratch)
-    if ended.code or ended.cpu > MOST_REPEATED or kept_kernels() == before:
+    if ended.code or ended.cpu > MOST_REPEATED or compiled_kernels() == before:
         return ended
     shutil.rmtree(scratch, ignore_errors=True)
     private_folder(scratch)
@@ -167,7 +167,7 @@ def _sentence(ended: Ended, scratch: Path) -> str:
         return "The system ended its process, most likely for lack of memory."
     if ended.code < 0:
         return f"Its process was ended by signal {-ended.code}."
-    return _one_line(ended.said, scratch) or f"It ended with exit code {ended.code}."
+    return _one_line(ended.message, scratch) or f"It ended with exit code {ended.code}."
 
 
 def _one_line(text: str, scratch: Path) -> str:
@@ -178,14 +178,10 @@ def _one_line(text: str, scratch: Path) -> str:
 def _figures(
     job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
 ) -> Figures:
-    """Counts a release, by the same code for every method.
-
-    Raises:
-        VerificationError: its files do not keep the promise.
-    """
+    """Counts a release, by the same code for every method."""
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
-    starred, masked = recount.starred(manifest.masked)
+    starred, masked = recount.fully_suppressed_units(manifest.masked)
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     gcp = round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS)

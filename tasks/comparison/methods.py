@@ -54,11 +54,7 @@ def make_method_comparison(
 
 
 def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[Path]:
-    """Writes ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison.
-
-    Raises:
-        StorageError: the folder cannot be written.
-    """
+    """Writes ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison."""
     # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
     text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [

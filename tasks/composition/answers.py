@@ -9,7 +9,7 @@ from typing import Any
 from schemas.errors.signals import UnmeasuredError
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import run_step, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, run_step
 from tasks.store.keys import StepCode
 
 STEP = StepCode("overlaps", __name__)
@@ -41,12 +41,8 @@ def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: b
         function: Made by ``as_answer``; a function of a module.
         *arguments: What it gets.
         here: Whether only this process has what it reads.
-
-    Raises:
-        UnmeasuredError: they cannot be told.
-        SkaldError: whatever a step raises.
     """
-    if here or not workers_elsewhere():
+    if here or not count_remote_workers():
         found, reason = function(*arguments)
     else:
         # What an earlier release left may be gone tomorrow: no later run finds this call made.

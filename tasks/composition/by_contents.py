@@ -17,14 +17,13 @@ from core.composition.joint_classes import MINE, THEIRS, Identity, common_person
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.answers import Figures, answered, as_answer
-from tasks.composition.earlier import Earlier
+from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, values_at_risk
-from tasks.composition.known import KnownRecords
 from tasks.composition.release_history import Entry, promised_of, read_entry
 from tasks.counting.contents import Digested
 from tasks.store.database import connect
 from tasks.store.store import Store
-from tasks.writing.members import Part
+from tasks.writing.people import Part
 
 _PERSONS = np.uint64(1) << np.uint64(63)
 OLDER = "another version of this program made it, which kept less of its records"
@@ -74,25 +73,16 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
 
     Returns:
         None where the two turn out to have no records in common.
-
-    Raises:
-        UnmeasuredError: what was kept of either is gone or not enough.
-        SkaldError: whatever a step raises.
     """
     run = known.run
-    apart = bool(earlier.work) and earlier.work != Path(run.job.work_place)
+    apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
     compared = _compared(known, earlier, _kept(earlier, store), k)
     return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
-    """Returns both releases with the same digests of either.
-
-    Raises:
-        UnmeasuredError: what was kept of either is not enough.
-        SkaldError: whatever a step raises.
-    """
+    """Returns both releases with the same digests of either."""
     assert entry.digested is not None
     names, untreated, kept = entry.digested
     own, job = known.digested, known.run.job
@@ -135,11 +125,6 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
 
     Returns:
         As ``figures_by_contents``.
-
-    Raises:
-        UnmeasuredError: as there.
-        HierarchyError: the hierarchy of a distance does not fit the column.
-        StorageError: what is kept of this release is gone, or the disk is full.
     """
     sides = compared.mine.parts, compared.theirs.parts
     by_file = compared.by_contents and not any(part.in_fragment for side in sides for part in side)
@@ -176,7 +161,7 @@ def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
     return np.repeat([digest in files for digest, _ in part.files], [rows for _, rows in part.files])
 
 
-GONE = "its artefacts are gone"
+ARTEFACTS_GONE = "its artefacts are gone"
 
 
 def _kept(earlier: Earlier, store: Store) -> Entry:
@@ -187,8 +172,8 @@ def _kept(earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
     if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
-    if not all(store.whole(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
-        raise UnmeasuredError(GONE)
+    if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
+        raise UnmeasuredError(ARTEFACTS_GONE)
     return entry
 
 
@@ -217,7 +202,7 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
         _load(database, THEIRS, side, files, store, persons=persons)
     except (OSError, pa.ArrowException):
         # Another job keeps it, and may forget it at any time.
-        raise UnmeasuredError(GONE) from None
+        raise UnmeasuredError(ARTEFACTS_GONE) from None
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.translation import codes_in
+from core.columns.coding import codes_in
 from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding
@@ -34,7 +34,7 @@ Parts: TypeAlias = list[tuple[Chunk, Artifact]]
 """Chunks of the source with their histograms."""
 
 
-class SeenFiles(NamedTuple):
+class ReleaseView(NamedTuple):
     """How a release sees records: its domains and hierarchies, and which class each of their cells comes to."""
 
     coding: Coding
@@ -62,16 +62,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Returns how many records are at risk, by field, from the counts of the chunks' files.
-
-    Raises:
-        UnmeasuredError: it cannot be told so.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-        WithdrawnError: the run ended meanwhile.
-        SkaldError: whatever a step raises.
-    """
+    """Returns how many records are at risk, by field, from the counts of the chunks' files."""
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -87,17 +78,11 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
         entry: What is kept of the earlier release.
         overlap: The two releases.
         store: Has the histograms.
-
-    Raises:
-        UnmeasuredError: it cannot be told so.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
     job, (domain, recoding), source = ours
     assert entry.recoded is not None
     coding = load_coding(job, domain, store)
-    now = SeenFiles(coding, read_recoding_of(coding, recoding, job.intervals, store))
+    now = ReleaseView(coding, read_recoding_of(coding, recoding, job.intervals, store))
     then = _seen(job, entry, entry.recoded, store)
     theirs = {digest for _, digest, _ in entry.files}
     reading = ChunkReading(job, source.columns, store)
@@ -106,7 +91,7 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
         raise UnmeasuredError("files of both were counted together with others")
 
-    def risk(coding: Coding, releases: Sequence[SeenFiles], parts: Sequence[Artifact], less: Sequence[Artifact] = ()) -> int:
+    def risk(coding: Coding, releases: Sequence[ReleaseView], parts: Sequence[Artifact], less: Sequence[Artifact] = ()) -> int:
         return _at_risk(coding, releases, bundled_cells(coding, [*parts, *less], store), len(parts), job.memory, overlap.k)
 
     figures: dict[str, int | str] = {
@@ -143,18 +128,18 @@ def _comparable(run: Run, release: str) -> Entry:
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
     recoding = entry.recoded.recoding
-    if not all(run.store.whole(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):
+    if not all(run.store.is_complete(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):
         raise UnmeasuredError("its artefacts are gone")
     return entry
 
 
-def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> SeenFiles:
+def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> ReleaseView:
     """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
     domains = load_domains(store, recoded.domain, entry.names)
     qids = job.columns.quasi_identifiers
     hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
     coding = Coding(domains[: len(qids)], tuple(hierarchies), (recoded.domain.sha256, ""), domains[len(qids) :])
-    return SeenFiles(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
+    return ReleaseView(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
 
 
 def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
@@ -188,7 +173,7 @@ def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifac
     return parts, stayed
 
 
-def _at_risk(coding: Coding, releases: Sequence[SeenFiles], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
+def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
     """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
 
     Args:
@@ -211,7 +196,7 @@ def _at_risk(coding: Coding, releases: Sequence[SeenFiles], cells: Iterable[Chun
     return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
 
 
-def _maps(coding: Coding, release: SeenFiles) -> list[list[NDArray[np.integer[Any]]]]:
+def _maps(coding: Coding, release: ReleaseView) -> list[list[NDArray[np.integer[Any]]]]:
     """Returns, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
     codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
     return [

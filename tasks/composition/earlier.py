@@ -5,22 +5,97 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from core.composition.contents import Likeness, Sketch
+from core.composition.contents import Likeness, Sketch, kind_of
 from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.composition.known import Columns, KnownRecords
 from tasks.composition.registry import Registered, ReleaseRegistry
-from tasks.counting.contents import Sketches
-from tasks.release.keyed import files_in
+from tasks.counting.contents import NO_CONTENTS, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
+from tasks.engine.runs import Run
+from tasks.release.keyed_digests import files_in
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.secret import FolderSecret, known_secrets
+from tasks.store.secret import FolderSecret, read_secrets
+from tasks.store.store import Artifact
+from tasks.writing.people import Part
+
+Columns = tuple[tuple[str, str], ...]
+"""Names of columns, each with the kind of its values."""
+
+
+@dataclass(frozen=True)
+class KnownRecords:
+    """The records of a source as other releases know them; digests are made when they are asked for, once for the same columns.
+
+    Attributes:
+        run: The run.
+        source: Its source.
+    """
+
+    run: Run
+    source: ChunkedSource
+    _contents: dict[Digested, list[Artifact]] = field(default_factory=dict)
+    _sketches: dict[Columns, Sketches] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> Columns:
+        """By what they are known where this release is the earlier one."""
+        return self.with_kinds(self.digested.names)
+
+    @property
+    def digested(self) -> Digested:
+        """The columns of which digests are kept where this release is the earlier one."""
+        return digested_by(self.run.job, self.source.payload)
+
+    @property
+    def person(self) -> Columns:
+        """The columns that name persons."""
+        return self.with_kinds(self.run.job.columns.person)
+
+    def with_kinds(self, names: Sequence[str]) -> Columns:
+        """Returns columns of the source with the kinds of their values."""
+        kinds = self.kinds
+        return tuple((name, kinds[name]) for name in names)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of values of each column of the source."""
+        return {column.name: kind_of(column.type) for column in self.source.columns}
+
+    def read_linkage_keys(self) -> None:
+        """Reads the records by what they will be known later; nothing for a release that is made to be counted and removed again."""
+        if not self.run.job.is_scratch:
+            self.sketches(self.columns)
+
+    def contents(self, by: Digested) -> list[Artifact]:
+        """Returns the digests of the records of each chunk in some columns."""
+        if by not in self._contents:
+            self._contents[by] = contents_of_chunks(self.run, self.source, by)
+        return self._contents[by]
+
+    def sketches(self, columns: Columns) -> Sketches:
+        """Returns the sketch of what the records hold in some columns, and that of their persons."""
+        if columns not in self._sketches:
+            found = NO_CONTENTS
+            by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
+            for part in sketch_contents(self.run, self.contents(by)):
+                found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])
+            self._sketches[columns] = found
+        return self._sketches[columns]
+
+    def parts(self, by: Digested) -> Sequence[Part]:
+        """Returns the records with their classes and digests; none where these are kept by fragment, and in other columns."""
+        members: Sequence[Part] = self.run.members
+        if any(part.in_fragment for part in members):
+            return members if by == self.digested else ()
+        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]
+
 
 OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
@@ -47,7 +122,7 @@ class Earlier(NamedTuple):
     k: int
     records: int = 0
     files: frozenset[str] = frozenset()
-    told: bool = False
+    is_reported: bool = False
     linkage_key: Columns = ()
     persons: bool = False
     work: Path | None = None
@@ -65,10 +140,6 @@ def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistr
         registry: Where the releases of the folder's jobs are known.
         most: After so many that share records, sketches of further ones are not read, so that a run costs no more however many there were:
             what has the columns is then yielded as ``unread``. None reads all.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-        SkaldError: whatever a step raises.
     """
     job = known.run.job
     entries, damaged = registry.entries()
@@ -96,11 +167,7 @@ class KeyedSketches:
         self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
 
     def of(self, columns: Columns) -> tuple[Sketches, Sketches]:
-        """Returns the sketches, keyed and as they are.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns the sketches, keyed and as they are."""
         if columns not in self._made:
             mine = self._known.sketches(columns)
             self._made[columns] = self._registry.keyed_sketches(mine), mine
@@ -122,7 +189,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
-        return found._replace(files=files, told=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+        return found._replace(files=files, is_reported=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
     return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
 
 
@@ -134,9 +201,9 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegist
     pairs = list(zip(*keyed.of(found.linkage_key or known.columns), theirs, entry.reach, strict=True))
     records, whose = (likeness(*pair) for pair in pairs)
     persons = found.persons
-    if (found.linkage_key and records.is_shared) or (persons and whose.mine_found):
+    if (found.linkage_key and records.is_shared) or (persons and whose.common_of_first):
         return found
-    unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]
+    unsure = [not (one.is_complete and other.is_complete) for _, one, other, _ in pairs]
     return found._replace(doubtful=True) if (found.linkage_key and unsure[0]) or (persons and unsure[1]) else None
 
 
@@ -161,8 +228,8 @@ def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Liken
     return Likeness(
         mine=float(mine.counts[within].sum()),
         theirs=float(theirs.counts.sum()) * share,
-        mine_found=int(mine.counts[here].sum()),
-        theirs_found=int(theirs.counts[there].sum()),
+        common_of_first=int(mine.counts[here].sum()),
+        common_of_second=int(theirs.counts[there].sum()),
         mine_doubled=mine.doubles,
         theirs_doubled=theirs.doubles,
     )
@@ -172,7 +239,7 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
     """Yields the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
-    mine, secrets = [file.digest for file in source.files if file.rows], known_secrets(job)
+    mine, secrets = [file.digest for file in source.files if file.rows], read_secrets(job)
     for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
         if folder.name in known:
             continue
@@ -190,7 +257,7 @@ def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Fold
     found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)
-        return found._replace(files=files, told=plain and len(files) in {len(mine), len(manifest.sources)})
+        return found._replace(files=files, is_reported=plain and len(files) in {len(mine), len(manifest.sources)})
     qids = set(manifest.hierarchies or manifest.levels or ())
     if not qids or not qids <= kinds.keys():
         return None

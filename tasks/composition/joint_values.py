@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import FAILING, MINE, THEIRS, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
+from core.composition.joint_classes import (
+    FAILING,
+    MINE,
+    THEIRS,
+    joint_values_sql,
+    numbered_sql,
+    sizes_sql,
+    source_values_sql,
+    values_at_risk_sql,
+)
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.privacy.models import PrivacyModel, Spread
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from schemas.privacy.kinds import PrivacyKind, models_asked
+from schemas.privacy.kinds import PrivacyKind, models_in_job
 from tasks.counting.domains import axis_names
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
@@ -49,10 +58,10 @@ class Promises(NamedTuple):
     domain: Artifact | None
 
     @property
-    def asked(self) -> list[tuple[PrivacyKind, str, Any, str]]:
+    def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
         """The entry of each model, its column, what is said of it, and the table of the source that promises it; equal ones once."""
-        mine = [(*one, MINE) for one in models_asked(_plain(self.mine))]
-        theirs = [(*one, THEIRS) for one in models_asked(_plain(self.theirs))]
+        mine = [(*one, MINE) for one in models_in_job(_plain(self.mine))]
+        theirs = [(*one, THEIRS) for one in models_in_job(_plain(self.theirs))]
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
 
 
@@ -68,13 +77,8 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
     Returns:
         None where neither promises anything of the kind.
-
-    Raises:
-        UnmeasuredError: it cannot be told.
-        HierarchyError: the hierarchy of a distance does not fit the column.
-        StorageError: an artefact is not what its step promises.
     """
-    asked = promises.asked
+    asked = promises.models_promised
     if not asked:
         return None
     numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
@@ -93,15 +97,11 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
 
 def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
-    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last.
-
-    Raises:
-        UnmeasuredError: they do not fit the memory.
-    """
+    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last."""
     values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
-    whole = database.sql(whole_sql(whose, number, persons=persons)).to_arrow_table()
+    whole = database.sql(source_values_sql(whose, number, persons=persons)).to_arrow_table()
     held, all_of = values["value"].to_numpy(), whole["value"].to_numpy()
     digests = np.unique(np.concatenate([held, all_of]).astype(np.uint64))
     if len(digests) and digests[0] == NOBODY:
@@ -118,11 +118,7 @@ def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
 
 
 def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
-    """Returns a promise as classes are asked for it, for values that are coded by their digests.
-
-    Raises:
-        UnmeasuredError: it depends on the order of values, and this source does not have them all, or what is kept cannot be read.
-    """
+    """Returns a promise as classes are asked for it, for values that are coded by their digests."""
     column, said, whose = asked
     nulls = int(bool(len(digests)) and digests[-1] == NOBODY)
     domain = Domain(column, pa.array(range(len(digests) - nulls), pa.int64()), np.zeros(len(digests) - nulls, np.int64), nulls)
@@ -138,17 +134,13 @@ def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, An
 
 def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Domain | None:
     names = axis_names(job)
-    if promises.domain is None or column not in names or not store.whole(promises.domain):
+    if promises.domain is None or column not in names or not store.is_complete(promises.domain):
         return None
     return load_domains(store, promises.domain, names)[names.index(column)]
 
 
 def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
-    """Returns a distance for codes of digests in the place of codes of a domain.
-
-    Raises:
-        UnmeasuredError: a value is not in the domain, or the domain has others.
-    """
+    """Returns a distance for codes of digests in the place of codes of a domain."""
     mine = np.append(digests_of([own.values], len(own.values)), np.full(int(own.nulls > 0), NOBODY))
     if not np.array_equal(np.sort(mine), np.sort(digests)):
         raise UnmeasuredError(NO_ORDER)

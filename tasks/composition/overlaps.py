@@ -14,8 +14,7 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
-from tasks.composition.earlier import Earlier, earlier_releases
-from tasks.composition.known import KnownRecords
+from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
 
 MOST = 3
@@ -32,15 +31,11 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
         release: The id of the release.
         registry: Where the releases of the folder's jobs are known; None where none is open, so that none is looked for.
         joined: What its pseudonyms join it to.
-
-    Raises:
-        OverlapError: one tells more together with this one, or cannot be compared, and the job says to refuse that.
-        SkaldError: whatever a step raises.
     """
     job, source = known.run.job, known.source
     if registry is None:
         if job.overlaps == "refuse":
-            raise OverlapError.not_looked_for()
+            raise OverlapError.overlap_unchecked()
         return {"overlaps": None, "joined": None}
     refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
     limit = max(1, min(MOST, MOST_RECORDS // source.records))
@@ -62,12 +57,12 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
     overlap = Overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
-    if earlier.files and earlier.told:
+    if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
     if overlap.unmeasured:
         return overlap
-    if earlier.told and not job.columns.person:
+    if earlier.is_reported and not job.columns.person:
         try:
             return overlap.model_copy(update=figures_by_files(known.run, source, overlap))
         except UnmeasuredError:
@@ -83,19 +78,14 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
 
 
 def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enters a release in the registry before it is published.
-
-    Raises:
-        StorageError: the folder cannot be written.
-        SkaldError: whatever a step raises.
-    """
+    """Enters a release in the registry before it is published."""
     job, source = known.run.job, known.source
     sketches = known.sketches(known.columns)
     entry = Registered(
         format=FORMAT,
         release=release,
         place="" if job.target_address else str(job.target_path),
-        work=job.work_place,
+        work=job.work_location,
         k=job.privacy.k,
         records=source.records,
         files=tuple(registry.keyed_names(source)),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import duckdb
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from core.composition.pseudonym_sets import OLD, folded_sql, joined_people_sql, kept_sql, published_sql
+from core.composition.pseudonym_sets import OLD, folded_sql, joined_people_sql, published_sql, remaining_pseudonyms_sql
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -27,14 +27,14 @@ from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
-from tasks.store.files import file_digest, write_whole
+from tasks.store.files import file_digest, write_atomically
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"
 FORMAT = 1
 EMPTY = "SELECT 0::UBIGINT AS key, 0::UBIGINT AS owner, 0::UBIGINT AS everything, 0::UBIGINT AS labels WHERE false"
-LOST = "the index of what earlier releases disclosed under these pseudonyms is gone or damaged"
+INDEX_LOST = "the index of what earlier releases disclosed under these pseudonyms is gone or damaged"
 
 
 class Disclosed(NamedTuple):
@@ -89,11 +89,7 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Puts the new indexes in the place of the old ones, once the release is published.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Puts the new indexes in the place of the old ones, once the release is published."""
         for path in self.pending:
             _commit(path)
 
@@ -129,9 +125,6 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
         release: The id of the release.
         registry: The registry, locked.
         disclosed: What the release discloses, by linking columns.
-
-    Raises:
-        StorageError: the folder cannot be written, or more memory is needed than there is.
     """
     if not disclosed:
         return Joining()
@@ -155,7 +148,7 @@ def _joined(
     head = _head(registry, family, {entry.release for entry in entries})
     kept, lost = (head.releases if head else ()), _lost(registry, family, head)
     absent = [entry for entry in others if (entry.families is not None and family in entry.families) and entry.release not in kept]
-    reasons = [LOST] if absent or lost else []
+    reasons = [INDEX_LOST] if absent or lost else []
     older = [entry for entry in others if entry.families is None and entry.pseudonyms_may_be_there]
     reasons += ["another version of this program made some, and kept nothing of what their pseudonyms join"] if older else []
     known = [name for name in kept if name != release]
@@ -175,12 +168,7 @@ def _joined(
 def _folded(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
-    """Returns the figures of all releases of a family, and the head of the index with this one.
-
-    Raises:
-        UnmeasuredError: the index and the pseudonyms of the release do not fit the memory.
-        StorageError: the folder cannot be written.
-    """
+    """Returns the figures of all releases of a family, and the head of the index with this one."""
     family, disclosed = one
     k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
     secret = literal(registry.secret.keyed("pseudonym sets", family))
@@ -206,17 +194,17 @@ def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | No
     file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
 
     def write(part: Path) -> int:
-        statement = f"COPY ({kept_sql()}) TO {literal(str(part))} (FORMAT parquet, COMPRESSION uncompressed)"
+        statement = f"COPY ({remaining_pseudonyms_sql()}) TO {literal(str(part))} (FORMAT parquet, COMPRESSION uncompressed)"
         [(rows,)] = connection.execute(statement).fetchall()
         return int(rows)
 
-    write_whole(file, write)
+    write_atomically(file, write)
     made = Head(
         format=FORMAT, family=family, key=registry.key, file=file.name, sha256=file_digest(file), k=k,
         releases=(*(head.releases if head else ()), release),
     )  # fmt: skip
     path = registry.folder / f"{family}.{release}{NEXT}"
-    write_whole(path, lambda part: part.write_text(seal(made.model_dump(mode="json"))))
+    write_atomically(path, lambda part: part.write_text(seal(made.model_dump(mode="json"))))
     return path
 
 

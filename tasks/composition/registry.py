@@ -25,11 +25,14 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
+from tasks.composition.release_history import MOST_RELEASES, forget_older, made_since, oldest_release_kept
 from tasks.counting.contents import Sketches
+from tasks.engine.runs import idle_folder
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_whole
-from tasks.store.secret import FolderSecret, made_secret, seal, unsealed
+from tasks.store.files import clear_parts, file_digest, locked, private_folder, write_atomically
+from tasks.store.secret import FolderSecret, create_secret, seal, unsealed
+from tasks.store.store import Store
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"
@@ -131,7 +134,7 @@ class ReleaseRegistry:
 
     def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
         keyed = self.secret.keyed_numbers(kind, sketch.digests.tolist())
-        return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.whole)
+        return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.is_complete)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
         """Returns what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
@@ -160,11 +163,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is."""
         digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
         person = np.arange(len(digests)) >= len(sketches.records.digests)
         table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
@@ -174,23 +173,19 @@ class ReleaseRegistry:
             return len(table)
 
         path = self.folder / f"{entry.release}{SKETCH}"
-        write_whole(path, write)
+        write_atomically(path, write)
         whole = entry.model_copy(update={"sketch": file_digest(path), "key": self.key, "made": time.time()})
         self._write(whole)
         return whole
 
     def believe(self, entry: Registered) -> None:
-        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on."""
         self._write(entry.model_copy(update={"published": True}))
 
     def _write(self, entry: Registered) -> None:
         # The entry goes last: what has none is not there.
         path = self.folder / f"{entry.release}{RECORD}"
-        write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+        write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def _read(record: Path) -> Registered | None:
@@ -207,9 +202,6 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     """Yields the registry of a job's folder, locked; another run that holds it is waited for.
 
     None for a release that is made to be counted and removed again.
-
-    Raises:
-        StorageError: it cannot be read or written, or lies behind a link.
     """
     if job.is_scratch:
         yield None
@@ -218,11 +210,11 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
     with locked(folder / LOCK, fcntl.LOCK_EX):
         clear_parts(folder)
         try:
-            secret = made_secret(folder / KEY)
+            secret = create_secret(folder / KEY)
         except SecretError:
             # What was keyed with the lost one can be compared no more, and is named as such.
             (folder / KEY).unlink(missing_ok=True)
-            secret = made_secret(folder / KEY)
+            secret = create_secret(folder / KEY)
         yield ReleaseRegistry(folder, secret)
 
 
@@ -240,3 +232,38 @@ def _folder(job: Job) -> Path:
             raise
         # A folder of jobs may be there for reading only; what other jobs release is then not known.
         return private_folder(job.work_path / IN_WORK)
+
+
+NS_OF_A_DAY = 24 * 60 * 60 * 10**9
+
+
+def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
+    """Removes the artefacts that the job's policy of retention does not keep; returns how many bytes that freed.
+
+    The key of digests, the registry of releases and the newest release's artefacts always stay.
+
+    Args:
+        job: The job.
+        last: Keep what this many of the newest releases need, ten at most.
+        days: Keep what a run has used within so many days. Where both are given, what either keeps stays.
+    """
+    with idle_folder(job) as work:
+        if work is None:
+            return 0
+        before = _size(work)
+        _prune(Store.at(work), last, days)
+        return before - _size(work)
+
+
+def _prune(store: Store, last: int | None, days: float | None) -> None:
+    recent = None if days is None else time.time_ns() - int(days * NS_OF_A_DAY)
+    most = max(1, min(last or 1, MOST_RELEASES), 0 if recent is None else made_since(store, recent))
+    oldest = oldest_release_kept(store, most)
+    if oldest is None and last is not None:
+        return  # there are no more releases than are to be kept
+    kept = forget_older(store, most)
+    store.prune_unused(min(moment for moment in (oldest, recent) if moment is not None), kept)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

@@ -16,15 +16,14 @@ from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import ChunkedSource, PieceKey
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
-from tasks.writing.members import Part
-from tasks.writing.people import KeptPeople
+from tasks.writing.people import Part, WrittenPersons
 
 FOLDER = RELEASES
-MOST_KEPT = 10
+MOST_RELEASES = 10
 """Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
 # Of the code that reads recodings and not of this module: only by that could an old one be misread.
 STEP = StepCode("release", "tasks.lattice.kept_recodings")
@@ -88,26 +87,23 @@ class Entry(BaseModel):
 
 
 def settings_of(job: Job) -> str:
-    """Returns the fingerprint of what classes must keep and of the method's settings.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the fingerprint of what classes must keep and of the method's settings."""
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
 def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Returns what a job promises of sensitive values, by section and column, as JSON can say it.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns what a job promises of sensitive values, by section and column, as JSON can say it."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
 
 def write_entry(
-    run: Run, manifest: Manifest, source: ChunkedSource, kept: KeptPeople, parts: Sequence[Part], digested: Sequence[Kinds] | None = None
+    run: Run,
+    manifest: Manifest,
+    source: ChunkedSource,
+    kept: WrittenPersons,
+    parts: Sequence[Part],
+    digested: Sequence[Kinds] | None = None,
 ) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
@@ -118,10 +114,6 @@ def write_entry(
         kept: Who is in which class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: a folder cannot be made.
     """
     job, recoded = run.job, run.recoded
     entry = Entry(
@@ -141,7 +133,7 @@ def write_entry(
         classes=kept.classes,
     )
     path = private_folder(run.store.folder / FOLDER) / f"{manifest.release}.record"
-    write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+    write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
@@ -166,7 +158,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def forget_older(store: Store, most: int = MOST_KEPT) -> set[tuple[str, str]]:
+def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
     """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need.
 
     Args:
@@ -180,7 +172,7 @@ def forget_older(store: Store, most: int = MOST_KEPT) -> set[tuple[str, str]]:
     return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
 
 
-def oldest_kept(store: Store, most: int = MOST_KEPT) -> int | None:
+def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
     """Returns when the oldest of the newest releases was made, in ns; None where the run folder remembers fewer than ``most``."""
     records = _newest_first(store)
     return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
@@ -195,9 +187,9 @@ def _newest_first(store: Store) -> list[Path]:
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:
+def people_files(kept: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Returns where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
-    if not kept.people or not all(map(store.whole, (*kept.people, *kept.classes))):
+    if not kept.people or not all(map(store.is_complete, (*kept.people, *kept.classes))):
         return None
     return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
 
@@ -211,4 +203,4 @@ def seal_of_release(release: str, store: Store) -> str:
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Returns where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
-    return people_files(KeptPeople(entry.people, entry.classes), store) if entry else None
+    return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tasks.engine.runs import Run
-from tasks.engine.steps import G, each_alone, workers_elsewhere
+from tasks.engine.steps import G, count_remote_workers, each_alone
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -47,10 +47,7 @@ def bundled(
         given: What every call gets.
         parts: The tables.
         raw: The step of tables that are merged however few there are, because they hold what the flow does not read.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
-    while workers_elsewhere() and (len(parts) > FAN or (raw and parts and parts[0].step == raw)):
+    while count_remote_workers() and (len(parts) > FAN or (raw and parts and parts[0].step == raw)):
         parts = each_alone(run, step, given, [parts[first : first + FAN] for first in range(0, len(parts), FAN)])
     return parts

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords, Translation
 from core.columns.data_parallel import ahead
 from core.columns.domains import Domain
-from core.columns.translation import Translation
 from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
@@ -25,11 +24,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Returns the domains that a chunk's histogram is coded against.
-
-    Raises:
-        StorageError: they are gone.
-    """
+    """Returns the domains that a chunk's histogram is coded against."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
@@ -37,11 +32,7 @@ def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Dom
 
 
 def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation | None:
-    """Returns how a histogram at the finest node reads in the coding of the whole; None if it is coded so already.
-
-    Raises:
-        StorageError: they are gone.
-    """
+    """Returns how a histogram at the finest node reads in the coding of the whole; None if it is coded so already."""
     if part.step != OF_CHUNK:
         return None
     whole = (*coding.domains, *coding.sensitive)
@@ -49,12 +40,8 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
     return found if found.changes else None
 
 
-def whole_cells(coding: Coding, part: Artifact, store: Store) -> tuple[Words, NDArray[np.int64]]:
-    """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole.
-
-    Raises:
-        StorageError: they are gone.
-    """
+def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
+    """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole."""
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -62,15 +49,11 @@ def whole_cells(coding: Coding, part: Artifact, store: Store) -> tuple[Words, ND
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yields the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles.
-
-    Raises:
-        StorageError: they are gone.
-    """
-    return ahead(_taken_apart(coding, parts, store))
+    """Yields the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
+    return ahead(_unpacked_codes(coding, parts, store))
 
 
-def _taken_apart(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
+def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
     plain = Bundles(coding.packing)
     last: tuple[Translation, Bundles] | None = None
     for part in parts:
@@ -83,12 +66,8 @@ def _taken_apart(coding: Coding, parts: Sequence[Artifact], store: Store) -> Ite
         yield bundles, bundles.codes(words), counts
 
 
-def whole_files(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies.
-
-    Raises:
-        StorageError: they are gone.
-    """
+def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
+    """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies."""
     files = []
     for number, part in enumerate(parts):
         translation = translation_of(coding, part, store)

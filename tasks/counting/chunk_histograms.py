@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.coding import Coder, Packing, Words
+from core.columns.coding import Coder, PackedWords, Packing
 from core.histograms.histogram import HistogramCounter
 from schemas.errors.base import SourceError
 from schemas.tables import chunk_histogram_types
@@ -36,10 +36,6 @@ def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable
         chunk: What is read.
         path: Gets the cells.
         held: The rows of the axes, where they are at hand.
-
-    Raises:
-        SourceError: the file changed since phase 1.
-        StorageError: a table is not what its step promises.
     """
     packing, records = packed_records(given, chunk, held=held)
     counter = HistogramCounter(packing)
@@ -53,20 +49,12 @@ HISTOGRAMS = FileStep(OF_CHUNK, make=count_cells_of, reads=DOMAINS.reads, under=
 
 
 def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
     return each(run, HISTOGRAMS, ChunkReading.of(run, source), source.chunks)
 
 
-def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
-    """Writes the histogram of a chunk and returns its number of cells.
-
-    Raises:
-        StorageError: it does not; names the checks, never a value.
-    """
+def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
+    """Writes the histogram of a chunk and returns its number of cells."""
     return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -75,7 +63,7 @@ def packed_records(
     chunk: Chunk,
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
-) -> tuple[Packing, Iterator[tuple[Words, list[pa.Array]]]]:
+) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
     """Reads a chunk batch by batch, with the cell of each record in the coding of the chunk.
 
     Args:
@@ -86,17 +74,13 @@ def packed_records(
 
     Returns:
         How cells are packed; the words of each batch, and its further columns.
-
-    Raises:
-        SourceError: the file changed since phase 1, while batches are drawn.
-        StorageError: it is not what its step promises.
     """
     names = axis_names(given.job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.
-    domains = load_domains(given.store, DOMAINS.made(given, chunk), names)
+    domains = load_domains(given.store, DOMAINS.result(given, chunk), names)
     packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
 
-    def batches() -> Iterator[tuple[Words, list[pa.Array]]]:
+    def batches() -> Iterator[tuple[PackedWords, list[pa.Array]]]:
         wanted = list(dict.fromkeys([*names, *others]))
         try:
             plain = [name for name in others if name not in names]
@@ -109,12 +93,12 @@ def packed_records(
     return packing, batches()
 
 
-def cell_table(words: Words, counts: pa.Array) -> pa.Table:
+def cell_table(words: PackedWords, counts: pa.Array) -> pa.Table:
     """Returns cells and counts as the table that artefacts hold."""
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
 
 
-def cell_columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
+def cell_columns(table: pa.Table) -> tuple[PackedWords, NDArray[np.int64]]:
     """Inverse of ``cell_table``."""
     words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
     return words, table["count"].to_numpy().astype(np.int64, copy=False)

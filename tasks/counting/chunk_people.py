@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.coding import Words, places_among
+from core.columns.coding import PackedWords, positions_among
 from core.histograms.histogram import count_cells
 from core.persons.digests import digests_of
 from core.persons.pairs import Pairs
@@ -37,10 +37,10 @@ def _count(given: ChunkReading, chunk: Chunk, path: Path) -> int:
     for cells, persons in records:
         words.append(cells)
         digests.append(digests_of(persons, len(cells[0])))
-    mine: Words = tuple(np.concatenate(parts) for parts in zip(*words, strict=True))
+    mine: PackedWords = tuple(np.concatenate(parts) for parts in zip(*words, strict=True))
     counted = count_cells(mine, packing.product)
-    HISTOGRAMS.kept(given, chunk, lambda path: write_cells(path, *counted))
-    return write_pairs(path, Pairs.of(np.concatenate(digests), places_among(counted[0], mine, packing.product)))
+    HISTOGRAMS.save_artifact(given, chunk, lambda path: write_cells(path, *counted))
+    return write_pairs(path, Pairs.of(np.concatenate(digests), positions_among(counted[0], mine, packing.product)))
 
 
 PAIRS = FileStep(
@@ -53,11 +53,7 @@ PAIRS = FileStep(
 
 
 def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
-    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person."""
     return each(run, PAIRS, ChunkReading.of(run, source), source.chunks) if run.job.columns.person else []
 
 

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from core.columns.coding import Coder, Codes, Packing, Words
-from core.columns.domains import Domain
-from core.columns.node import Node
-from core.columns.normalising import spelling_counts
+from core.columns.coding import Coder, Codes, PackedWords, Packing
+from core.columns.column_types import spelling_counts
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from schemas.errors.base import counted
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
@@ -28,7 +27,7 @@ from tasks.store.keys import fingerprint_of
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
 
-Made = TypeVar("Made")
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Coding:
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
-    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+    def once(self, name: Hashable, make: Callable[[], Loaded]) -> Loaded:
         """Returns what is made of it and is as large as the domains: once for all tasks, which are threads, and let go of with it.
 
         Args:
@@ -59,7 +58,7 @@ class Coding:
         with self._making:
             if name not in self._made:
                 self._made[name] = make()
-            made: Made = self._made[name]
+            made: Loaded = self._made[name]
             return made
 
     def let_go(self, name: Hashable) -> None:
@@ -116,32 +115,23 @@ class CellCoder:
         """Returns the group of each record in each column, arrays of shape (n,); arguments and what is raised as of ``cells``."""
         return [coder.code(column) for coder, column in zip(self.coders, columns, strict=True)]
 
-    def cells(self, columns: Sequence[pa.Array]) -> Words:
+    def cells(self, columns: Sequence[pa.Array]) -> PackedWords:
         """Returns the cell of each record.
 
         Args:
             columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
-
-        Raises:
-            LookupError: a value is not in its domain.
         """
         return self.packing.pack(self.codes(columns))
 
 
 _loaded: dict[tuple[str, str], Coding] = {}
 _loading = RLock()
-WORTH = 32
+MEMORY_PART = 32
 """Which part of a job's memory a coding that was loaded may take until the end of the run."""
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Returns the domains and hierarchies of a run, built once per process.
-
-    Raises:
-        HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the domains and hierarchies of a run, built once per process."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
     # Chunk tasks are threads: each would build the same hierarchies for itself.
     with _loading:
@@ -173,13 +163,7 @@ class DomainTable:
 
     @cached_property
     def coding(self) -> Coding:
-        """Its domains and hierarchies.
-
-        Raises:
-            HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
-            JobError: hierarchy files that cannot be read, all at once.
-            StorageError: an artefact is not what its step promises.
-        """
+        """Its domains and hierarchies."""
         return load_coding(self.job, self.domain, self.store)
 
 
@@ -201,5 +185,5 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 def forget_large_coding(job: Job) -> None:
     """Lets go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
     with _loading:
-        if sum(coding.nbytes for coding in _loaded.values()) * WORTH > job.memory:
+        if sum(coding.nbytes for coding in _loaded.values()) * MEMORY_PART > job.memory:
             _loaded.clear()

@@ -39,7 +39,7 @@ class Sketches(NamedTuple):
 
 
 _NONE = np.empty(0, np.uint64)
-NOTHING_KNOWN = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
+NO_CONTENTS = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
 class Digested(NamedTuple):
@@ -92,10 +92,6 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Itera
         chunk: What is read.
         path: Gets the digests.
         held: Its rows with these columns, where they are at hand and the job names no person.
-
-    Raises:
-        SourceError: the file changed since it was digested, or cannot be read to its end.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     table = contents_table(given.job, given.by, chunk, held)
     # Of values there are few, most digests are all different.
@@ -114,11 +110,7 @@ CONTENTS = FileStep(
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
-    """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons."""
     return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, by), source.chunks)
 
 
@@ -132,10 +124,6 @@ def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.Recor
         by: Which columns.
         chunk: What is read.
         held: As for ``digest_contents``.
-
-    Raises:
-        SourceError: the file changed since it was digested, or cannot be read to its end.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     person = job.columns.person
     wanted = [*by.read, *(name for name in person if name not in by.read)]
@@ -170,12 +158,12 @@ class SketchFolder:
 
 def _sketch(given: SketchFolder, parts: Sequence[Artifact], path: Path) -> int:
     """Makes sketches of what the records of some chunks hold, or of sketches that are made already."""
-    made = NOTHING_KNOWN
+    made = NO_CONTENTS
     for part in parts:
         made = Sketches.of_all([made, read_sketches(part, given.store, made)])
     sizes = [len(one.digests) for one in made]
     table = pa.table({name: np.concatenate([getattr(one, name) for one in made]) for name in ("digests", "counts")})
-    said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.whole for one in made])}
+    said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.is_complete for one in made])}
     pq.write_table(table.replace_schema_metadata(said), path, compression="none", use_dictionary=False, write_statistics=False)
     return len(table)
 
@@ -185,11 +173,7 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 
 
 def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Returns what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Returns what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold."""
     return bundled(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
 
 
@@ -200,9 +184,6 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
         part: What is read.
         store: Has it.
         beside: Those of others with which these are put together: what cannot be among the smallest of both may be left out.
-
-    Raises:
-        StorageError: it is gone.
     """
     table = pq.read_table(store.path(part))
     if part.step == CONTENTS.name:

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.columns.agreed_moments import agreed_moments
-from core.columns.column_types import working_type
+from core.columns.column_types import agreed_moments, working_type
 from core.columns.domains import value_column
 from core.columns.positions import as_dictionary
 from core.histograms.domain_counts import DomainCounter, add_up
@@ -71,7 +70,7 @@ def value_columns(job: Job) -> list[str]:
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
-class KeptRows:
+class ReferencedRows:
     """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
 
     Args:
@@ -99,7 +98,7 @@ class KeptRows:
             self.batches.append(batch)
 
 
-def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: KeptRows | None = None) -> int:
+def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: ReferencedRows | None = None) -> int:
     """Counts the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
 
     Args:
@@ -107,12 +106,6 @@ def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: KeptRo
         chunk: What is read.
         path: Gets the counts.
         held: Keeps what was read, if anything is.
-
-    Raises:
-        SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
-        ValuesError: a QID of dates or times holds a moment that not every program reads alike.
-        StorageError: a table is not what its step promises.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     names, types = axis_names(given.job), axis_types(given.job, given.columns)
     counter = DomainCounter(types)
@@ -177,7 +170,7 @@ def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.Dat
         outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
         beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
         if beyond.any():
-            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.words, last.words)
+            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.text, last.text)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import to_numpy
 from core.columns.domains import Domain, domain_blocks
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import as_numbers, is_numerical, to_numpy
 from core.recoding.ends import Ends, shared_ends
 from schemas.job.job import Job
 from schemas.job.method import METHODS

@@ -12,22 +12,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import each_in_parallel, given_in_parallel
-from core.columns.node import Node
+from core.columns.data_parallel import each_in_parallel, results_in_parallel
+from core.columns.domains import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
 from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
-from core.lattice.roots import BYTES_PER_BIN, BYTES_PER_CELL
+from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.counting.bundles import BUNDLES, Merge, bundled
-from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable
+from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
+from tasks.engine.steps import count_remote_workers, map_step
 from tasks.store.database import connect, literal
 from tasks.store.files import private_folder
+from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
@@ -63,16 +66,11 @@ def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
         beside: What else gets the cells of chunks where these are read one by one for a coarser root.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: a table is not what its step promises.
     """
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
         return _write_sum(given, merge.read, path, given.spill)
     # A root was chosen because what can be occupied fits, which is no more than there are records. A node that is taken need not fit.
-    most = given.job.memory // (BYTES_PER_CELL if is_taken(given.job) else BYTES_PER_BIN)
+    most = given.job.memory // (BYTES_PER_CELL if has_given_node(given.job) else BYTES_PER_BIN)
     return _write_projection(given, merge.parts, path, most, beside)
 
 
@@ -86,7 +84,7 @@ HISTOGRAM = FileStep(
 
 def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
-    given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
+    results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
     return _write(cell_table(summed.words, summed.counts), path)
 
@@ -96,12 +94,12 @@ def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: P
     packing = packing_of(root, coding.axes)
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
     if way == "spill":
-        return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
+        return _spill(job, cell_files_in_source_coding(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
     if way == "dense":
-        words, counts = add_parts((whole_cells(coding, part, store) for part in parts), packing.product)
+        words, counts = add_parts((cells_in_source_coding(coding, part, store) for part in parts), packing.product)
     else:
         # All of them are held at a time, and so they are read at a time.
-        words, counts = merge_parts(each_in_parallel(lambda part: whole_cells(coding, part, store), parts), packing.product)
+        words, counts = merge_parts(each_in_parallel(lambda part: cells_in_source_coding(coding, part, store), parts), packing.product)
     return _write(cell_table(words, counts), path)
 
 
@@ -123,15 +121,11 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
     return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
-def is_taken(job: Job) -> bool:
+def has_given_node(job: Job) -> bool:
     """Tells whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
     return job.replay is not None or full_domain(job.method).node is not None
 
@@ -149,22 +143,17 @@ def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artif
         roots: Nodes whose occupied cells fit the memory.
         parts: Histograms at the finest node.
         most_cells: Most cells of an array with an entry per possible cell.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
     """
     # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
     merge, given = Merge(parts), {root: RootTable.at(table, root) for root in roots}
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        given_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()
-        return HISTOGRAM.kept(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
+        return HISTOGRAM.save_artifact(given[root], merge, partial(_write, cell_table(summed.words, summed.counts)))
 
     largest = max((summed.cells for summed in sums.values()), default=0)
     made = dict(zip(sums, each_in_parallel(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
@@ -193,9 +182,6 @@ def surely_too_many_cells(
         most: How many cells are not too many.
         store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
-
-    Raises:
-        StorageError: artefacts are gone.
     """
     size = LinearCounting.bytes_for(most)
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
@@ -240,12 +226,77 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Reads the root histogram, or that of a chunk at the finest node, into memory.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
-        return Histogram(root, packing, *whole_cells(coding, artifact, store))
+        return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
     return Histogram(root, packing, *cell_columns(read_table(store, artifact)))
+
+
+CROWDED = StepCode("crowded", __name__)
+
+
+@dataclass(frozen=True)
+class ChunkSums:
+    """The histograms of chunks at the finest node, as a search asks for them; this process reads them.
+
+    Attributes:
+        table: The domain table of the run.
+        parts: The histograms.
+    """
+
+    table: DomainTable
+    parts: Sequence[Artifact]
+
+    def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
+        """Returns the histograms of coarser roots; arguments as of ``count_roots``."""
+        return count_roots(self.table, roots, self.parts, most_cells)
+
+    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+        """Tells of each node whether its records fall into more than so many cells; arguments as of ``surely_too_many_cells``."""
+        return surely_too_many_cells(self.table.coding, nodes, self.parts, most, self.table.store, memory)
+
+
+@dataclass(frozen=True)
+class ChunkSumsInTasks(ChunkSums):
+    """The same, read by tasks on the workers of a cluster: this process gets sums of few, and answers."""
+
+    run: Run
+
+    def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
+        """Has the histograms added up as a tree, root by root; what is there already is not made again."""
+        given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
+        return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
+
+    def _root(self, given: RootTable) -> Artifact:
+        return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
+
+    def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
+        """Has some of the nodes looked at by each worker, in a quarter of what a task may take."""
+        cuts = groups(nodes, max(count_remote_workers(), 1))
+        most_memory = min(memory, self.run.job.task_memory // 4)
+        # Marks are worth nothing to another run: each task tells yes or no.
+        calls = [
+            Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most, most_memory))
+            for number, nodes in enumerate(cuts, start=1)
+        ]
+        return [full for found in map_step(self.run, "marks", count_linearly, calls) for full in found]
+
+
+def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, memory: int) -> list[bool]:
+    """Tells of each node whether its records fall into more than so many cells, for the task of a worker.
+
+    Args:
+        table: Of the run.
+        nodes: Which are asked about.
+        parts: Histograms at the finest node.
+        most: How many cells are not too many.
+        memory: Bytes of marks that are held at a time.
+    """
+    return surely_too_many_cells(table.coding, nodes, parts, most, table.store, memory)
+
+
+def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
+    """Returns what a search asks the histograms of chunks by: tasks where a cluster has workers."""
+    table = DomainTable.of(run, domain)
+    return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms import projections
-from core.histograms.cells import places_in
+from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs, merge_pairs
 from core.units.persons import CellPersons, share_of
-from tasks.counting.chunk_cells import bundled_cells, whole_cells
+from tasks.counting.chunk_cells import bundled_cells, cells_in_source_coding
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import fingerprints
@@ -63,7 +63,7 @@ class PersonsOfSource:
     pairs: Sequence[Artifact]
     store: Store
     memory: int
-    made: dict[Node, PersonsOfCells] = field(default_factory=dict)
+    by_node: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: CellPositions, *parts: object) -> Key:
         """Returns the key of what is made of them for some cells."""
@@ -86,16 +86,12 @@ class CellPositions:
 
 
 def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Returns the visits to the cells of a root; those to the last one are remembered.
-
-    Raises:
-        StorageError: artefacts are gone, or cannot be written.
-    """
-    if root.node not in known.made:
+    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    if root.node not in known.by_node:
         # Those to the last root make room first.
-        known.made.clear()
-        known.made[root.node] = persons_among(known, _cells_of(known, root))
-    return known.made[root.node]
+        known.by_node.clear()
+        known.by_node[root.node] = persons_among(known, _cells_of(known, root))
+    return known.by_node[root.node]
 
 
 def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
@@ -104,8 +100,8 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
         if len(root.words) > 1:
             for part in parts:
-                codes = coding.packing.unpack(whole_cells(coding, part, known.store)[0])
-                yield places_in(root, coding.finest, codes, coding.axes).astype(np.int32)
+                codes = coding.packing.unpack(cells_in_source_coding(coding, part, known.store)[0])
+                yield positions_of_finer_cells(root, coding.finest, codes, coding.axes).astype(np.int32)
             return
         among = projections.ProjectedCells(coding.finest, root, coding.axes)
         for bundles, codes, _ in bundled_cells(coding, parts, known.store):
@@ -115,16 +111,12 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Returns the visits to some cells.
-
-    Raises:
-        StorageError: artefacts are gone, or cannot be written.
-    """
+    """Returns the visits to some cells."""
     shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, wanted, kept=shares > 1))
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return held(person_cells) if holds else laid_aside(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
+        return in_memory(person_cells) if holds else in_file(known.store, known.key(wanted, "person_cells", number, shares), person_cells)
 
     return shared_persons(known.pairs, places, wanted.cells, shares, known.store, keep)
 
@@ -163,11 +155,7 @@ def shared_persons(
 
 
 def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
     shares, _ = shares_of(known.pairs, known.memory)
     places = list(_places(known, _cells_of(known, root), kept=shares > 1))
 
@@ -181,11 +169,7 @@ def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[],
 
 
 def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Returns the pairs of all chunks with the cells of a root; all of them are held.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the pairs of all chunks with the cells of a root; all of them are held."""
     return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 
@@ -197,7 +181,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
-        yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)
+        yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
 
 
 class _Shares:
@@ -210,12 +194,12 @@ class _Shares:
         return (share() for share in self._shares)
 
 
-def held(numbers: NDArray[np.int32]) -> Numbers:
+def in_memory(numbers: NDArray[np.int32]) -> Numbers:
     """Returns what returns numbers that stay in memory."""
     return lambda: numbers
 
 
-def laid_aside(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
+def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
     """Keeps numbers as an artefact; returns what reads them."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))

@@ -8,21 +8,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Words, single_word
+from core.columns.coding import PackedWords, single_word
 from core.histograms.cells import packing_of
-from core.persons.pairs import ALONE, count_different, places_shared
-from tasks.counting.chunk_cells import whole_cells
+from core.persons.pairs import ALONE, count_different, positions_of_repeated_keys
+from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.store.store import Artifact, Store
 
 BYTES_PER_ROW = 28
 """Bytes of a cell or a pair of a chunk while they are brought together, at most."""
-ELSEWHERE = -2
+NOT_AT_HAND = -2
 """The place of a cell that is not among those at hand."""
 
 Counts = NDArray[np.int64]
-Places = NDArray[np.int32]
+PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
@@ -32,7 +32,7 @@ def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]
 
 
-def combinations_of(coding: Coding, words: Words) -> Words:
+def combinations_of(coding: Coding, words: PackedWords) -> PackedWords:
     """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
     return tuple(word // worth if worth > 1 else word for word, (mine, worth) in zip(words, qids_of_words(coding), strict=True) if mine)
 
@@ -48,9 +48,6 @@ def persons_of_combinations(
         pairs: Their pairs, in the same order.
         store: Has both.
         memory: Bytes of the job, of which three quarters may be taken.
-
-    Raises:
-        StorageError: artefacts are gone.
     """
     rows = max(sum(part.rows for part in parts), sum(part.rows for part in pairs))
     spans = max(-(-rows * BYTES_PER_ROW // (memory * 3 // 4)), 1)
@@ -67,7 +64,7 @@ def persons_of_combinations(
         yield count_different(np.concatenate(owners), np.concatenate(persons), shared)
 
 
-def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int, spans: int) -> tuple[list[Places], int]:
+def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int, spans: int) -> tuple[list[PositionNumbers], int]:
     """Returns where the combination of each cell stands among those that occur in more cells than one, and how many these are.
 
     Args:
@@ -78,22 +75,22 @@ def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int
         spans: How many there are.
 
     Returns:
-        Shape (cells,) for each chunk: ``ALONE`` for a combination of one cell, ``ELSEWHERE`` for one of another span.
+        Shape (cells,) for each chunk: ``ALONE`` for a combination of one cell, ``NOT_AT_HAND`` for one of another span.
     """
     chosen, words = [], []
     for part in parts:
-        mine = combinations_of(coding, whole_cells(coding, part, store)[0])
+        mine = combinations_of(coding, cells_in_source_coding(coding, part, store)[0])
         chosen.append(_span_of(mine, spans) == number if spans > 1 else np.ones(len(mine[0]), np.bool_))
         words.append(tuple(word[chosen[-1]] for word in mine) if spans > 1 else mine)
-    places, shared = places_shared(single_word(tuple(map(np.concatenate, zip(*words, strict=True)))))
+    places, shared = positions_of_repeated_keys(single_word(tuple(map(np.concatenate, zip(*words, strict=True)))))
     bounds = np.cumsum([0, *map(np.count_nonzero, chosen)])
-    found = [np.full(len(taken), ELSEWHERE, np.int32) for taken in chosen]
+    found = [np.full(len(taken), NOT_AT_HAND, np.int32) for taken in chosen]
     for (start, end), taken, place in zip(pairwise(bounds), chosen, found, strict=True):
         place[taken] = places[start:end]
     return found, shared
 
 
-def _span_of(words: Words, spans: int) -> Counts:
+def _span_of(words: PackedWords, spans: int) -> Counts:
     """Returns which of so many parts of all combinations each is in, shape (n,): about as many are in each."""
     mixed = np.zeros(len(words[0]), np.uint64)
     for word in words:

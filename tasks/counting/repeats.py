@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from core.columns.column_types import working_type
 from core.persons.digests import digests_of
-from core.persons.repeats import NOTHING, Repeats, repeats_together
+from core.persons.repeats import NOTHING, ValueCounts, merge_value_counts
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
@@ -54,11 +54,11 @@ def _count(given: RepeatReading, chunk: Chunk, path: Path) -> int:
     return _write(path, _counted(given.columns, chunk))
 
 
-REPEATS = FileStep("repeats", make=_count, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns)
+REPEATED_VALUES = FileStep("repeats", make=_count, reads=lambda _given, chunk: chunk.key, settings=lambda given: given.columns)
 """How often the values of columns repeat in a chunk, on a sample of the values where they are many."""
 
 
-def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
+def _counted(columns: Sequence[str], chunk: Chunk) -> list[ValueCounts]:
     found = dict.fromkeys(columns, NOTHING)
     for plain, there in _as_written(columns, chunk):
         for batch in read_chunk(plain, there, as_written=True) if there else ():
@@ -90,21 +90,21 @@ def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, l
         yield Chunk(pieces=(plain,)), [name for name in columns if name in held]
 
 
-def _table(found: Sequence[Repeats]) -> pa.Table:
+def _table(found: Sequence[ValueCounts]) -> pa.Table:
     """Returns a row for each value that was looked at, with what else is known of its column beside them."""
     places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
     values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
-    totals = json.dumps([(one.bits, one.records, one.seen, one.measured) for one in found])
+    totals = json.dumps([(one.bits, one.records, one.records_counted, one.measured) for one in found])
     return pa.table({"column": places, "value": values, "count": counts}).replace_schema_metadata({"totals": totals})
 
 
-def _read(table: pa.Table) -> list[Repeats]:
+def _read(table: pa.Table) -> list[ValueCounts]:
     """Inverse of ``_table``."""
     column, values, counts = (table[name].to_numpy() for name in ("column", "value", "count"))
     totals = json.loads(table.schema.metadata[b"totals"])
     mine = [column == number for number in range(len(totals))]
     return [
-        Repeats(bits, values[of], counts[of], records, seen, measured)
+        ValueCounts(bits, values[of], counts[of], records, seen, measured)
         for of, (bits, records, seen, measured) in zip(mine, totals, strict=True)
     ]
 
@@ -113,7 +113,7 @@ def _add(given: RepeatReading, parts: Sequence[Artifact], path: Path) -> int:
     return _write(path, _together(given, parts))
 
 
-def _write(path: Path, found: Sequence[Repeats]) -> int:
+def _write(path: Path, found: Sequence[ValueCounts]) -> int:
     table = _table(found)
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
@@ -129,23 +129,22 @@ BUNDLED = FileStep(
 """What repeats in several chunks, or in bundles of them; the sum is no larger than one of them may be."""
 
 
-def find_repeats(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
-    """Returns the identifiers whose values repeat, with how often; none where persons are named, or the job says that every record is one.
+def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
+    """Returns the identifiers whose values repeat, with how often.
 
-    Raises:
-        SkaldError: whatever a step raises.
+    There are none where persons are named, or the job says that every record is one.
     """
     given = RepeatReading(tuple(counted_columns(run.job, source)), run.store)
     if not given.columns:
         return {}
-    parts = each(run, REPEATS, given, source.chunks)
-    return repeated_columns(given, bundled(run, BUNDLED, given, parts, raw=REPEATS.name))
+    parts = each(run, REPEATED_VALUES, given, source.chunks)
+    return repeated_columns(given, bundled(run, BUNDLED, given, parts, raw=REPEATED_VALUES.name))
 
 
-def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[Repeats]:
+def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCounts]:
     found = [NOTHING] * len(given.columns)
     for part in parts:
-        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(given.store.path(part))), strict=True)]
+        found = [merge_value_counts(pair) for pair in zip(found, _read(pq.read_table(given.store.path(part))), strict=True)]
     return found
 
 

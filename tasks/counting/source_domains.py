@@ -9,7 +9,7 @@ from functools import partial
 from tasks.counting.bundles import Merge, bundled
 from tasks.counting.chunk_histograms import HISTOGRAMS, count_cells_of
 from tasks.counting.contents import CONTENTS, ContentReading, Digested, digest_contents, digested_by
-from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, KeptRows, axis_names, count_domains_of
+from tasks.counting.domains import BUNDLED, DOMAINS, MERGED, ChunkReading, ReferencedRows, axis_names, count_domains_of
 from tasks.counting.endpoints import PERSONS, PersonsReading, needs_persons
 from tasks.engine.runs import Run
 from tasks.engine.steps import each, one
@@ -17,7 +17,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact
 
-SHARE_HELD = 8
+SHARE_IN_MEMORY = 8
 """Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
 
 
@@ -38,13 +38,13 @@ class FirstReading(ChunkReading):
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
     others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
-    held = KeptRows(given.most, others if given.most else ())
-    made = DOMAINS.kept(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
+    held = ReferencedRows(given.most, others if given.most else ())
+    made = DOMAINS.save_artifact(given, chunk, lambda path: count_domains_of(given, chunk, path, held))
     if held.batches is not None and given.cells:
-        HISTOGRAMS.kept(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
+        HISTOGRAMS.save_artifact(given, chunk, partial(count_cells_of, given, chunk, held=held.batches))
     if held.batches is not None and given.by:
         contents = ContentReading(given.job, given.columns, given.store, given.by)
-        CONTENTS.kept(contents, chunk, partial(digest_contents, contents, chunk, held=held.batches))
+        CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, held=held.batches))
     return made
 
 
@@ -60,22 +60,15 @@ def count_domains(run: Run, source: ChunkedSource, *, cells: bool = False, known
         source: Its chunks.
         cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
         known: The same of what their records are known again by.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     by = digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
-    most = run.job.task_memory // (SHARE_HELD * run.workers) if (cells or by) and not run.job.columns.person else 0
+    most = run.job.task_memory // (SHARE_IN_MEMORY * run.workers) if (cells or by) and not run.job.columns.person else 0
     return each(run, READ, FirstReading(run.job, source.columns, run.store, most, cells, by), source.chunks)
 
 
 def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share."""
     given = ChunkReading.of(run, source)
     merged = run.domain = one(run, MERGED, given, Merge(parts, bundled(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):

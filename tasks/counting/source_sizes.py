@@ -16,22 +16,22 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.arrays import to_numpy
-from core.columns.coding import Words, single_word
-from core.columns.node import Node
+from core.columns.coding import PackedWords, single_word
+from core.columns.domains import Node
+from core.columns.numbers import to_numpy
 from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from tasks.counting.bundles import Merge
-from tasks.counting.chunk_cells import bundled_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, cell_files_in_source_coding
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import HISTOGRAM, RootTable, add_histograms, bundled_histograms, fingerprints
 from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, takes_wholes
+from tasks.engine.steps import one, remote_takes_all_chunks
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -156,7 +156,7 @@ def _add(given: RootTable, merge: Merge, path: Path) -> int:
     combinations = _combinations(given.job, given.coding, merge.parts) if wanted and merge.read[0].step == OF_CHUNK else None
     rows = add_histograms(given, merge, path, [combinations] if combinations else [])
     if combinations and combinations.rows:
-        SIZES.kept(given, cells, partial(_write, Sizes.counted(combinations)))
+        SIZES.save_artifact(given, cells, partial(_write, Sizes.counted(combinations)))
     return rows
 
 
@@ -165,11 +165,7 @@ WITH_SIZES = FileStep(HISTOGRAM.name, make=_add, reads=HISTOGRAM.reads, under=HI
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Sequence[Artifact]) -> Artifact:
-    """Phase 2: the root histogram of the whole source.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the root histogram of the whole source."""
     given = RootTable.at(DomainTable.of(run, domain), root)
     # Sizes of persons are counted of pairs, and those of the finest root of the sum.
     alone = root == given.coding.finest or bool(run.job.columns.person)
@@ -183,16 +179,13 @@ def count_sizes(
     """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
 
     They are of records, or of persons where there are ``pairs``.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     given = DomainTable.of(run, domain)
     if not is_counted(given.coding, root, parts, pairs):
         return None
     files = [histogram] if root == given.coding.finest and not pairs else parts
     # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
-    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=takes_wholes(run) and files != [histogram])
+    return one(run, SIZES, given, CellFiles(files, pairs), "sizes", elsewhere=remote_takes_all_chunks(run) and files != [histogram])
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
@@ -211,7 +204,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
         for bundles, codes, counts in bundled_cells(coding, files, store):
             combinations.add(bundles, codes, counts)
         return Sizes.counted(combinations)
-    whole = whole_files(coding, files, store, spill / "sizes")
+    whole = cell_files_in_source_coding(coding, files, store, spill / "sizes")
     if not words:
         return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])
     with connect(job, spill) as connection:
@@ -235,7 +228,7 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
     yield Sizes(sizes=tuple(small.tolist()), classes=tuple(tally[small].tolist()))
 
 
-def sizes_of_words(coding: Coding, words: Words, unit: Unit) -> Sizes:
+def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
     """Counts the combinations of QID values of some records by these, or by their persons.
 
     Args:

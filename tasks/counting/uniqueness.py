@@ -7,18 +7,45 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import whole_files
+from tasks.counting.chunk_cells import cell_files_in_source_coding, cells_in_source_coding
+from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.person_cell_files import person_cell_files
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
+
+
+def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
+    """Returns a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
+
+    Args:
+        coding: Of the run.
+        parts: The histograms of the chunks at the finest node.
+        pairs: Their pairs, in the same order.
+        store: Has both.
+        folder: Gets the files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for number, (part, paired) in enumerate(zip(parts, pairs, strict=True)):
+        words, _ = cells_in_source_coding(coding, part, store)
+        found = read_pairs(paired, store, 0, 1)
+        # Joined here by place: DuckDB would have to look every row up.
+        columns = {f"cell_{place}": word[found.cells] for place, word in enumerate(words)}
+        files.append(folder / f"pairs-{number}.parquet")
+        pq.write_table(
+            pa.table(columns | {"person": found.persons, "count": found.counts}), files[-1], compression="lz4", write_statistics=False
+        )
+    return files
+
 
 MOST_CELLS = 20_000_000
 """Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
@@ -75,11 +102,6 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
 
     Returns:
         The counts, and the risk of the source as it is.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
     """
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
@@ -109,7 +131,11 @@ def _count(given: DomainTable, standing: Standing, path: Path) -> int:
     qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
     with connect(given.job, given.spill) as connection:
         folder = given.spill / "contributors"
-        read = person_cell_files(coding, files, pairs, given.store, folder) if pairs else whole_files(coding, files, given.store, folder)
+        read = (
+            person_cell_files(coding, files, pairs, given.store, folder)
+            if pairs
+            else cell_files_in_source_coding(coding, files, given.store, folder)
+        )
         connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
         asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
         found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
@@ -124,7 +150,7 @@ def _count(given: DomainTable, standing: Standing, path: Path) -> int:
     return len(found)
 
 
-DRIVERS = FileStep(
+UNIQUENESS_CONTRIBUTORS = FileStep(
     "contributors",
     make=_count,
     reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.each],
@@ -135,7 +161,7 @@ DRIVERS = FileStep(
 
 
 def _counted(given: DomainTable, standing: Standing) -> Contributors:
-    return Contributors.model_validate_json(given.store.path(DRIVERS.made(given, standing)).read_bytes())
+    return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:

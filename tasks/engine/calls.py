@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import Job
 from tasks.store.keys import Key, StepCode
@@ -23,7 +23,7 @@ PER_CORE = 4
 """Tasks that a core may have at a time; more only wait for one another."""
 CHUNK_SHARE = 8
 """Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
-BESIDE = 16_000_000
+TASK_OVERHEAD_BYTES = 16_000_000
 """Bytes that a task takes beside what it holds of records: buffers of readers and writers."""
 
 
@@ -39,7 +39,7 @@ def workers_of(job: Job, each: int) -> int:
         job: Gives ``threads`` and ``memory``.
         each: Bytes of records that a task holds.
     """
-    return max(min(threads_of(job), job.memory // (each + BESIDE)), 1)
+    return max(min(threads_of(job), job.memory // (each + TASK_OVERHEAD_BYTES)), 1)
 
 
 def threads_of(job: Job) -> int:
@@ -86,13 +86,13 @@ class Call:
     key: Key
     label: str
     arguments: tuple[Any, ...]
-    elsewhere: bool = False
-    whole: bool = False
+    may_leave_process: bool = False
+    reads_all_chunks: bool = False
 
     @classmethod
     def once(cls, step: StepCode, label: str, arguments: tuple[Any, ...]) -> Self:
         """Returns a call that a worker may make, and that no later run finds made."""
-        return cls(step.once(), label, arguments, elsewhere=True)
+        return cls(step.once(), label, arguments, may_leave_process=True)
 
 
 def tasks_for(workers: int) -> int:
@@ -131,12 +131,8 @@ def withdrawn_by(event: threading.Event) -> Iterator[None]:
         _withdrawn.reset(before)
 
 
-def still_wanted() -> None:
-    """Returns if what this thread does is still wanted.
-
-    Raises:
-        WithdrawnError: it was taken back.
-    """
+def is_still_needed() -> None:
+    """Returns if what this thread does is still wanted."""
     event = _withdrawn.get()
     if event is not None and event.is_set():
         raise WithdrawnError

@@ -49,11 +49,7 @@ NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distribute
 
 
 def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
-    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run.
-
-    Raises:
-        RunnerError: the address wants certificates and none are configured, or it is not encrypted, and that is asked for.
-    """
+    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
     if address:
         _check_encryption(address)
         return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
@@ -106,23 +102,14 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
                 self.client.run(let_go, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
-        """Returns what makes the calls of one phase; the first one connects.
-
-        Raises:
-            RunnerError: there is no cluster.
-            StorageError: a folder cannot be made.
-        """
+        """Returns what makes the calls of one phase; the first one connects."""
         queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.
         self._queue = queue if isinstance(queue, BucketQueue) else None
         return DaskCalls(self.client, self.dask.address or "this machine", phase, queue)
 
     def count_workers(self) -> int:
-        """Returns how many calls the cluster makes at a time, as it is now.
-
-        Raises:
-            RunnerError: there is no cluster.
-        """
+        """Returns how many calls the cluster makes at a time, as it is now."""
         if not self.dask.address:
             # One that is started for the run is started only when there is something to do.
             return int(self.dask.cluster_kwargs["n_workers"])
@@ -131,11 +118,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     @property
     def client(self) -> distributed.Client:
-        """The connection to the scheduler.
-
-        Raises:
-            RunnerError: there is no cluster.
-        """
+        """The connection to the scheduler."""
         _be_quiet()
         try:
             client: distributed.Client = self.dask.client
@@ -168,18 +151,14 @@ class DaskCalls(RemoteCalls):
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
     def answer(self, order: Order) -> Any:
-        """Has a worker fulfil an order.
-
-        Raises:
-            RunnerError: there is nobody to do it.
-        """
+        """Has a worker fulfil an order."""
         try:
             return self._answer(order)
         except distributed.KilledWorker:
             raise RunnerError.workers_died(self._phase) from None
         # To Dask a connection that is closed is an OSError.
         except (distributed.CancelledError, OSError):
-            raise RunnerError.lost(self._address) from None
+            raise RunnerError.scheduler_lost(self._address) from None
 
     def _answer(self, order: Order) -> Any:
         # A random key, because equal keys of two runs would be one task to a scheduler that they share.

@@ -11,8 +11,8 @@ from typing import Any
 
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
-from tasks.engine.guard import guarded, known
+from schemas.reading.given_jobs import GivenJob
+from tasks.engine.guard import guarded, sanitised_error
 from tasks.engine.runners import task_runner
 from tasks.lineage.events import RunEvents
 
@@ -27,11 +27,7 @@ def without_prefect() -> bool:
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second).
-
-    Raises:
-        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
-    """
+    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
@@ -41,12 +37,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins.
-
-    Raises:
-        JobError: the job file is wrong; carries every fault of the file, not only the first.
-        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
-    """
+    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
     checked = _CHECKED[function.__name__] = of_its_method(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
@@ -71,23 +62,14 @@ def plain_flow(method: str) -> Callable[..., Any]:
 
 
 def prefect_flow(method: str) -> Any:
-    """Returns the flow of Prefect of a method whose flow was made.
-
-    Raises:
-        JobError: the job file is wrong; carries every fault of the file, not only the first.
-        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
-    """
+    """Returns the flow of Prefect of a method whose flow was made."""
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
     return job_flow(_CHECKED[method])
 
 
 def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Lets a function of job file and settings, which bears the name of a method, run jobs of that method only.
-
-    Raises:
-        JobError: the job is of another method, or its file is wrong.
-    """
+    """Lets a function of job file and settings, which bears the name of a method, run jobs of that method only."""
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
@@ -111,7 +93,7 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
-        events.ended((error if isinstance(error, SkaldError) else known(error)) if fault else None)
+        events.ended((error if isinstance(error, SkaldError) else sanitised_error(error)) if fault else None)
         raise
     events.published(done.manifest, new=done.new)
     return done

@@ -21,7 +21,7 @@ RETRY_SECONDS = (10.0, 60.0)
 """Waits before the second and the third try: a lost packet, and a file server that starts anew."""
 CHUNKS_SECONDS = 2 * 3600
 """For a task of chunks, at most a 32nd of the source: at a microsecond per record, 7,200 million records. Longer is a mount that hangs."""
-WHOLE_SECONDS = 12 * 3600
+RUN_TASK_SECONDS = 12 * 3600
 """For a task of the whole run (merge, search, recount), which may spill for hours. A nightly run is over before the next one begins."""
 
 TRANSIENT = frozenset(
@@ -89,7 +89,7 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
             panic = type(error).__module__ == "pyo3_runtime"
             if os.environ.get("SKALD_DEBUG") or not (panic or isinstance(error, Exception)):
                 raise
-            raised, transient = known(error), is_transient(error)
+            raised, transient = sanitised_error(error), is_transient(error)
         raised.transient = transient
         raised.__cause__ = raised.__context__ = None
         raise raised
@@ -104,7 +104,7 @@ def is_short_of_threads(error: BaseException) -> bool:
     return isinstance(error, RuntimeError | duckdb.Error | pa.ArrowException) and bool(_NO_THREAD.search(str(error)))
 
 
-def known(error: BaseException) -> SkaldError:
+def sanitised_error(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()

@@ -25,13 +25,7 @@ TURN_SECONDS = 10.0
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Returns the flow of a function of job file and settings, under the function's name, which is the method's.
-
-    Raises:
-        JobError: the job file is wrong; carries every fault of the file, not only the first.
-        BusyError: another run holds the job's folder, and this one is nobody's deployment.
-        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
-    """
+    """Returns the flow of a function of job file and settings, under the function's name, which is the method's."""
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
@@ -75,11 +69,7 @@ def run_name() -> str:
 
 
 def in_turn(call: Callable[[], Any]) -> Any:
-    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends.
-
-    Raises:
-        BusyError: another one holds it, and this run is nobody's deployment.
-    """
+    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
     context, waits = FlowRunContext.get(), False
     while True:
         try:

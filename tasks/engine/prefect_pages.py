@@ -139,17 +139,13 @@ class Teller:
         self.lost = False
 
     def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Makes or changes one artifact; its key is the job's name and what it is.
-
-        Raises:
-            ServerError: nothing answers any more. Every further request would wait in vain, up to the last, which would lose the run.
-        """
+        """Makes or changes one artifact; its key is the job's name and what it is."""
         if self.lost:
             return None
         try:
             made: UUID = create(**({"key": f"{self.key}-{what}"} if what else {}), **content)
         except httpx.TransportError:
-            raise ServerError.gone() from None
+            raise ServerError.server_stopped() from None
         except Exception:
             # One that answers and refuses: its pages are not worth the run.
             self.lost = True

@@ -20,10 +20,10 @@ from prefect.tasks import MaterializingTask
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
 from tasks.engine.calls import Call, artifacts_of, sharing, withdrawn_by
-from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS, guarded
+from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, RUN_TASK_SECONDS, guarded
 from tasks.engine.progress import step_label
 from tasks.engine.runs import Run
-from tasks.lineage.addresses import Lineage
+from tasks.lineage.events import Lineage
 from tasks.store.files import private_folder
 
 Result = TypeVar("Result")
@@ -61,13 +61,10 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
     a record refers to is damaged or gone, the task runs once more.
-
-    Raises:
-        SkaldError: whatever a call raised; calls that have not begun by then do nothing.
     """
     records = private_folder(run.store.folder.parent / "results")
     names = [_record(run, phase, call) for call in calls]
-    run.asked.update(names)
+    run.questions_answered.update(names)
     stopped, made_by = threading.Event(), _calls(run, phase, calls)
     if isinstance(made_by, CallsHere):
         function = sharing(function, run.job, min(workers, len(calls)))
@@ -79,7 +76,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
         for asked, task in zip(names, tasks, strict=True):
             name, result = _result(phase, task, next(turns))
             # A record of an earlier run may outlive what it speaks of, or have been put in another's place.
-            if name == asked and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
+            if name == asked and all(run.store.is_complete(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
                 again = _keyed(task.with_options(refresh_cache=True), phase)
@@ -125,7 +122,7 @@ def _submitted(tasks: Sequence[Task[[], Any]], futures: list[PrefectFuture[Any]]
 
 def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
     context = FlowRunContext.get()
-    elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.elsewhere for call in calls) else None
+    elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.may_leave_process for call in calls) else None
     made_by: Calls = elsewhere(phase, run.work, run.spill) if elsewhere else CallsHere()
     return made_by
 
@@ -143,7 +140,7 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
         with withdrawn_by(stopped):
             return [record.name, guarded(lambda: made_by(function, call))()]
 
-    chunks = call.elsewhere and not call.whole
+    chunks = call.may_leave_process and not call.reads_all_chunks
     task: Task[[], Any] = Task(
         work,
         name=phase,
@@ -155,17 +152,13 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
         # The default is a pickle, and to read one is to run what it says.
         result_serializer="json",
         cache_result_in_memory=False,
-        **_again(CHUNKS_SECONDS if chunks else WHOLE_SECONDS),
+        **_again(CHUNKS_SECONDS if chunks else RUN_TASK_SECONDS),
     )
     return _keyed(task, phase)
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
 
     def work() -> Result:
         made = guarded(function)()
@@ -173,7 +166,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
             asset.add_metadata(dict(lineage.facts) if lineage else {})
         return made
 
-    asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(WHOLE_SECONDS))
+    asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(RUN_TASK_SECONDS))
     if lineage:
         asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
         # Without `_again`: the rename of a publication happened or did not, and the next run sees which.
@@ -189,10 +182,10 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
     try:
         return _keyed(task, step)()
     except TaskRunTimeoutError:
-        raise StorageError.timed_out(step, WHOLE_SECONDS) from None
+        raise StorageError.timed_out(step, RUN_TASK_SECONDS) from None
 
 
-class Again(TypedDict):
+class RetryRule(TypedDict):
     """What Prefect's tasks are told about trying again."""
 
     retries: int
@@ -201,8 +194,10 @@ class Again(TypedDict):
     timeout_seconds: float
 
 
-def _again(seconds: float) -> Again:
-    return Again(retries=len(RETRY_SECONDS), retry_delay_seconds=list(RETRY_SECONDS), retry_condition_fn=_may_pass, timeout_seconds=seconds)
+def _again(seconds: float) -> RetryRule:
+    return RetryRule(
+        retries=len(RETRY_SECONDS), retry_delay_seconds=list(RETRY_SECONDS), retry_condition_fn=_may_pass, timeout_seconds=seconds
+    )
 
 
 def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:

@@ -30,9 +30,6 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         runner: ``threads``, ``processes`` or ``dask``; None keeps what the environment says.
         scheduler: Address of a Dask scheduler that exists, as in ``tcp://host:8786``.
         direct: Whether the run does without Prefect.
-
-    Raises:
-        RunnerError: Dask is not installed, the address is none, or the options exclude each other.
     """
     if scheduler:
         check_address(scheduler)
@@ -50,21 +47,13 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
 
 
 def check_address(address: str) -> None:
-    """Refuses what Dask would look for in vain, and for long.
-
-    Raises:
-        RunnerError: it is not an address.
-    """
+    """Refuses what Dask would look for in vain, and for long."""
     if not _ADDRESS.fullmatch(address):
         raise RunnerError.not_an_address(address)
 
 
 def chosen() -> RunnerName:
-    """Returns where chunk tasks go.
-
-    Raises:
-        RunnerError: to Dask, but that is not installed; or the runner is not known.
-    """
+    """Returns where chunk tasks go."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
@@ -74,11 +63,7 @@ def chosen() -> RunnerName:
 
 
 def task_runner() -> TaskRunner[Any]:
-    """Returns Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers.
-
-    Raises:
-        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
-    """
+    """Returns Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers."""
     runner = chosen()
     if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415

@@ -18,15 +18,14 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import clear_parts, locked, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
-from tasks.store.staging import check_pointer, clear_staging
 from tasks.store.store import Artifact, Store
-from tasks.store.temporary_folders import clear_temporary_folders
-from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_apart, check_ours, claim, remove_ours
+from tasks.store.temporary_folders import check_pointer, clear_staging, clear_temporary_folders
+from tasks.store.work_folder import LOCK, SPILL_FOLDER, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
 
 if TYPE_CHECKING:
     from tasks.store.bucket_work import BucketWork
@@ -72,7 +71,7 @@ class Run:
     domain: Artifact | None = None
     recoded: tuple[Artifact, Any] | None = None
     members: Sequence[Any] = ()
-    asked: set[str] = field(default_factory=set)
+    questions_answered: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
     untold: Unreported | None = None
@@ -107,7 +106,7 @@ class Run:
             if since is not None:
                 self.store.prune_unused(since, kept)
             for record in (self.job.work_path / "results").glob("*"):
-                if record.name not in self.asked:
+                if record.name not in self.questions_answered:
                     record.unlink(missing_ok=True)
         if self.job.artifacts == "delete":
             self.store.clear()
@@ -116,11 +115,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Returns the policy that this process's environment names, which the job keeps; None where it names none.
-
-    Raises:
-        PolicyError: the job stands below it, or it cannot be read.
-    """
+    """Returns the policy that this process's environment names, which the job keeps; None where it names none."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -136,12 +131,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
-
-    Raises:
-        StorageError: another run is at work, or the folder or the bucket is not ours or cannot be written.
-        PolicyError: the job stands below the policy, or that cannot be read.
-    """
+    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -150,7 +140,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
-        clear_temporary_folders(work.folder, PASSING)
+        clear_temporary_folders(work.folder, SPILL_FOLDER)
         clear_parts(work.folder)
         work.store.begin()
         secret = secret_of(job)
@@ -172,10 +162,10 @@ def _held(job: Job) -> Iterator[FolderWork | BucketWork]:
         with _locked(folder):
             yield FolderWork(Store.at(folder), folder)
         return
-    from tasks.store.bucket_work import held_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
+    from tasks.store.bucket_work import work_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
 
-    check_apart(job)
-    with held_in_bucket(job, job.work_address) as work:
+    check_folders_disjoint(job)
+    with work_in_bucket(job, job.work_address) as work:
         yield work
 
 
@@ -187,15 +177,11 @@ def _locked(work: Path) -> Iterator[None]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Removes what we made in the run folder, and the folder unless it holds anything else.
-
-    Raises:
-        StorageError: a run is at work in it, or it is not ours.
-    """
+    """Removes what we made in the run folder, and the folder unless it holds anything else."""
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
-        check_apart(job)
+        check_folders_disjoint(job)
         return clear_bucket(job.work_address)
     with idle_folder(job) as work:
         return remove_ours(work) if work else Removed(0, 0, 0)
@@ -203,16 +189,12 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty.
-
-    Raises:
-        StorageError: a run is at work in it, or it is not ours, or the work is in a bucket.
-    """
+    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty."""
     if job.work_address is not None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
-    check_apart(job)
+    check_folders_disjoint(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):
         yield None

@@ -18,7 +18,7 @@ from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.lineage.addresses import Lineage
+from tasks.lineage.events import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.step import FileStep, Step, StepCall
 from tasks.store.store import Artifact
@@ -29,11 +29,7 @@ Stepped = TypeVar("Stepped")
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Makes one call of a step.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Makes one call of a step."""
     return map_step(run, phase, function, [call])[0]
 
 
@@ -46,9 +42,6 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
         function: A function of a module, so that a worker elsewhere can find it.
         calls: What it is called with.
         workers: How many are made at a time; as many as the run's workers unless it is said.
-
-    Raises:
-        SkaldError: whatever a call raised.
     """
     results: list[Result] = []
     advance(phase, 0, len(calls))
@@ -66,9 +59,6 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
         label: Names its task.
         function: What is done.
         lineage: What comes into being by it, and of what.
-
-    Raises:
-        SkaldError: whatever the function raised.
     """
     advance(step, 0, 1)
     if in_flow_run():
@@ -82,12 +72,8 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def one(run: Run, step: Step[G, Item, Stepped], given: G, item: Item, label: str, *, elsewhere: bool = False) -> Stepped:
-    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``elsewhere``.
-
-    Raises:
-        SkaldError: whatever the step raises.
-    """
-    [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, whole=True))
+    """Makes the result of one item, which is of all chunks; a worker of a cluster does it where it may be made ``may_leave_process``."""
+    [made] = run_step(run, step.watched, step, Call(step.key(given, item), label, (given, [item]), elsewhere, reads_all_chunks=True))
     return made
 
 
@@ -95,9 +81,6 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
     """Maps a step over chunks, or whatever it makes a result of, and returns the results in order.
 
     Neighbours are made in one call, because a task for each would cost more than the item.
-
-    Raises:
-        SkaldError: whatever the step raises.
     """
     return _each(run, step, given, cut(items), step.watched)
 
@@ -105,23 +88,16 @@ def each(run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item]
 def each_alone(
     run: Run, step: Step[G, Item, Stepped], given: G, items: Sequence[Item], label: str = "", workers: int | None = None
 ) -> list[Stepped]:
-    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said.
-
-    Raises:
-        SkaldError: whatever the step raises.
-    """
+    """Maps a step over items that are large enough for a call each; so many at a time as the run has workers, unless it is said."""
     return _each(run, step, given, [[item] for item in items], label or step.watched, workers)
 
 
-def kept_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
+def results_of_each(run: Run, step: FileStep[G, Item], given: G, items: Sequence[Item]) -> list[Artifact]:
     """Returns the artefacts that another step kept of items; what is gone is made again, on a cluster by tasks.
 
     The process of the flow asks for it next; of a source in a bucket it may have nothing, and could not make it.
-
-    Raises:
-        SkaldError: whatever the step raises.
     """
-    lost = [item for item in items if step.find(given, item) is None] if workers_elsewhere() else []
+    lost = [item for item in items if step.find(given, item) is None] if count_remote_workers() else []
     if lost:
         each(run, step, given, lost)
     return step(given, items)
@@ -141,7 +117,7 @@ def _calls(parts: Sequence[Sequence[Item]], label: str, key: Callable[[Item], Ke
             key=key_of_all([key(item) for item in part]),
             label=f"{label} {number} of {len(parts)}",
             arguments=(*arguments, part),
-            elsewhere=True,
+            may_leave_process=True,
         )
         for number, part in enumerate(parts, start=1)
     ]
@@ -159,9 +135,6 @@ def map_groups(
         items: Chunks, or whatever the step makes an artefact of.
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     calls = _calls(cut(items), phase, key, *arguments)
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
@@ -169,10 +142,10 @@ def map_groups(
 
 def cut(items: Sequence[Any]) -> list[Sequence[Any]]:
     """Cuts a list into as many runs of neighbours as the workers that there are now have a use for; no result depends on how many."""
-    return groups(items, tasks_for(workers_elsewhere()))
+    return groups(items, tasks_for(count_remote_workers()))
 
 
-def workers_elsewhere() -> int:
+def count_remote_workers() -> int:
     """Returns how many workers of a cluster take tasks of chunks now; 0 where this process does them."""
     if not in_flow_run():
         return 0
@@ -181,12 +154,12 @@ def workers_elsewhere() -> int:
     return counted_workers()
 
 
-def takes_wholes(run: Run) -> bool:
+def remote_takes_all_chunks(run: Run) -> bool:
     """Tells whether a worker of a cluster may make what reads records of all chunks: it may take as much memory as the flow.
 
     How much that is decides over some results, which are the same wherever they are made.
     """
-    return run.job.task_memory == run.job.memory and workers_elsewhere() > 0
+    return run.job.task_memory == run.job.memory and count_remote_workers() > 0
 
 
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:

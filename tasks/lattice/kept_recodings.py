@@ -42,7 +42,7 @@ class RecodingArtifacts(BaseModel):
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
-def found_recoding(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
+def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
     """Returns a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
 
     Args:
@@ -54,20 +54,16 @@ def found_recoding(store: Store, key: Key, steps: Mapping[str, str]) -> Recoding
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def kept_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
+def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
     """Keeps in figures what became of a source."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
-def kept_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
-    """Keeps a recoding of cells.
-
-    Raises:
-        StorageError: the disk is full.
-    """
+def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
+    """Keeps a recoding of cells."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
-        outcome=kept_outcome(store, key, outcome),
+        outcome=read_search_outcome(store, key, outcome),
         cells=store.make("cells", key, ".parquet", partial(write_plain, cells)),
         classes=store.make("classes", key, ".parquet", partial(write_plain, classes)),
     )
@@ -81,11 +77,7 @@ _loading = Lock()
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once per process.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads a recoding from its tables, once per process."""
     key = (*coding.key, *artifacts.digests, job.intervals)
     # Chunk tasks are threads, and the table of a recoding is large: it is made once, and one is held.
     with _loading:
@@ -96,11 +88,7 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
     outcome = json.loads(store.path(artifacts.outcome).read_bytes())
     node = outcome.get("node", coding.finest[: len(coding.hierarchies)])

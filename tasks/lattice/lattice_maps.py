@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import LatticeMap, Statuses, map_of
 from schemas.job.job import Job
 from tasks.store.keys import Key

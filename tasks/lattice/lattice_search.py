@@ -18,12 +18,7 @@ from tasks.source.sources import read_source
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Searches the lattice of a job, or reads what its run kept. Publishes nothing.
-
-    Raises:
-        NoLatticeError: the method has none, or nothing was kept of it.
-        SkaldError: whatever would stop the run so far.
-    """
+    """Searches the lattice of a job, or reads what its run kept. Publishes nothing."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -36,5 +31,5 @@ def lattice_of(job: Job) -> LatticeMap:
         found = search_lattice(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:
-        raise NoLatticeError.not_kept()
+        raise NoLatticeError.without_nodes()
     return drawn

@@ -14,22 +14,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.domains import Node
 from core.columns.kernels import add_numbers
-from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import places_in
+from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
 from core.losses.losses import Loss, sum_of_squares
 from core.persons.pairs import Pairs
-from core.persons.set_tree import Settled, SetTree, lost
-from core.units.node_tables import NodeTable, table_at
+from core.persons.set_tree import Settled, SetTree, pairs_withheld
+from core.units.class_table import NodeTable, table_at
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
-from tasks.counting.histograms import is_taken
+from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed, searched
@@ -59,13 +59,13 @@ class LinkedPeople:
     at: NodeTable
     failing: NDArray[np.bool_]
     persons: Counts
-    lost: Counts
+    persons_lost: Counts
     loss: Loss
-    gone: Sequence[Callable[[], Pairs]]
+    pairs_lost: Sequence[Callable[[], Pairs]]
     pairs: int
     evaluated: int = 1
 
-    def found(self, found: SearchResult) -> SearchResult:
+    def with_linked_loss(self, found: SearchResult) -> SearchResult:
         """Returns what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
         if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
             return found
@@ -86,11 +86,6 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         sought: What is promised, and whose the records are.
         found: The best node for records by themselves.
         counted: Histogram of a root below it.
-
-    Raises:
-        PrivacyError: a replayed or named node would suppress more than the limit, or no level that is allowed suppresses less.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        StorageError: an artefact is not what its step promises.
     """
     assert sought.people is not None
     shares, most = pairs_by_share(sought.people, counted), most_suppressed(job, sought.records)
@@ -108,7 +103,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, c
         return at(node).dm_star, node
 
     best = found.node[: len(coding.hierarchies)]
-    taken, axes = is_taken(job), searched(job, coding)[: len(best)]
+    taken, axes = has_given_node(job), searched(job, coding)[: len(best)]
     if taken and not allowed(best):
         raise fails_here(job, at(best).suppressed, sought.records, most)
     better = at(best).suppressed > found.loss.suppressed and not taken
@@ -148,13 +143,13 @@ def linked_at(
         node: Level of each QID.
         shares: Return the pairs of persons and the root's cells.
     """
-    at = table_at(counted, node, coding.hierarchies, coding.sensitive, sought.whose(counted, coding.sensitive))
+    at = table_at(counted, node, coding.hierarchies, coding.sensitive, sought.source_members(counted, coding.sensitive))
     unsafe = at.classes.failing(sought.promise)
     order = np.lexsort((np.arange(at.cells.cells), -at.classes.units, unsafe))
     ranks = np.empty(at.cells.cells, np.int64)
     ranks[order] = np.arange(at.cells.cells)
     ranks[unsafe] = -1
-    places = ranks[places_in(at.cells, counted.node, counted.codes, coding.hierarchies)]
+    places = ranks[positions_of_finer_cells(at.cells, counted.node, counted.codes, coding.hierarchies)]
     tree, ends = SetTree(), []
     for share in shares:
         ends.append(tree.add(_ordered(share(), places)))
@@ -173,7 +168,7 @@ def linked_at(
 
 
 def _gone(share: Callable[[], Pairs], places: Counts, ends: NDArray[np.int32], settled: Settled, order: Counts) -> Pairs:
-    return lost(_ordered(share(), places), ends, settled).moved(order)
+    return pairs_withheld(_ordered(share(), places), ends, settled).moved(order)
 
 
 def _ordered(pairs: Pairs, places: Counts) -> Pairs:
@@ -196,7 +191,7 @@ def write_withheld(linked: LinkedPeople, path: Path) -> int:
             np.save(file, np.empty(0, WITHHELD))
         return 0
     written = np.lib.format.open_memmap(path, "w+", WITHHELD, (linked.pairs,))
-    for one in linked.gone:
+    for one in linked.pairs_lost:
         pairs = one()
         kept = ~linked.failing[pairs.cells]
         mine = np.empty(int(kept.sum()), WITHHELD)

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.coding import Words
-from core.columns.node import Node
-from core.histograms.cells import packing_of, places_in, roll_up
+from core.columns.coding import PackedWords
+from core.columns.domains import Node
+from core.histograms.cells import packing_of, positions_of_finer_cells, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
-from core.local_suppression.local_transformation import Leveller, Lost, members_of, transform_locally
+from core.local_suppression.local_transformation import FailingCells, Leveller, members_of, transform_locally
 from core.local_suppression.losses import costs_of, measured
 from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
@@ -26,19 +26,18 @@ from core.local_suppression.suppressed_records import treat
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
 from core.recoding.gcp_of_values import gcp_of_class_values
-from core.recoding.labels import STAR
+from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import Recoding, recode
-from core.units.members import ClassMembers, Whose
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import table_at, without_sensitive
+from core.units.members import ClassMembers, SourceMembers
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round
-from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
-from tasks.lattice.optimum import Sought, examine_left
+from tasks.lattice.optimum import Sought, examine_residual
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.store.store import Artifact, Store
 
@@ -49,7 +48,7 @@ class Local(Remainder):
     stages: tuple[Node, ...]
 
 
-class Made(NamedTuple):
+class CostedRecoding(NamedTuple):
     """A recoding and what it costs.
 
     Attributes:
@@ -76,9 +75,9 @@ def recode_node(
     promise: Promise,
     found: SearchResult,
     counted: Histogram,
-    whose: Whose | None = None,
+    whose: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
-) -> Made:
+) -> CostedRecoding:
     """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
 
     Args:
@@ -94,7 +93,7 @@ def recode_node(
     rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
     few = int(chosen.counts[rare].sum())
     if linked:
-        chosen, failing, units = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
+        chosen, failing, units = replace(chosen, counts=chosen.counts - linked.persons_lost), linked.failing, linked.persons
     masks = job.suppression.masks
     # Who is masked must not follow from sensitive values: what is large enough and fails is left out. A mask that is no safe class itself
     # would give its records away.
@@ -120,15 +119,15 @@ def recode_node(
         cells = without_sensitive(counted, coding.hierarchies)
         loss["gcp_held"] = gcp_of_class_values(cells, chosen, failing, coding.domains, coding.hierarchies)
     why = {what: number for what, number in (("k", few), ("linked" if linked else "spread", suppressed - few)) if number}
-    return Made(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
+    return CostedRecoding(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
 
 
-BYTES_PER_LEFT_CELL = 128
+BYTES_PER_RESIDUAL_CELL = 128
 
 
 def recode_locally(
     job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
-) -> Made:
+) -> CostedRecoding:
     """Makes the recoding of a node and of what it suppresses.
 
     Args:
@@ -139,17 +138,13 @@ def recode_locally(
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
         store: Where these are.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
-    all_of_it = Residual(counted, sought.whose(counted, coding.sensitive))
+    all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
     few = leveller.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
+    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_residual(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
@@ -163,15 +158,15 @@ def recode_locally(
         records=found.loss.suppressed,
         dm_star=found.loss.dm_star,
         rounds=tuple(_round(part) for part in treated.parts[1 : len(levels)]),
-        starred=costs.starred,
-        stars=costs.stars,
+        starred=costs.records_with_suppressed_cells,
+        stars=costs.suppressed_cells,
         least=treated.least,
         stages=tuple(stage.node for stage in recoding.later),
-        withheld={name: _records_with(STAR, recoding.labels[name], recoding.sizes) for name in recoding.labels.column_names},
+        withheld={name: _records_with(SUPPRESSED_VALUE, recoding.labels[name], recoding.sizes) for name in recoding.labels.column_names},
     )
     # What is tried again failed k, so that what is not published of it lacks k still, unless a later class was large enough and failed.
     why = {what: number for what, number in (("k", costs.suppressed - treated.uneven), ("spread", treated.uneven)) if number}
-    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
+    return CostedRecoding(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
 
 
 def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
@@ -184,7 +179,7 @@ def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int
 
 def _round(part: RecodedPart) -> Round:
     """Tells what a round published, without what was masked of it afterwards."""
-    kept = part.cells.counts[~part.starred.any(axis=1)]
+    kept = part.cells.counts[~part.suppressed_cells.any(axis=1)]
     return Round(node=part.cells.node, records=int(kept.sum()), classes=len(kept))
 
 
@@ -203,16 +198,16 @@ def _left(
     store: Store,
 ) -> tuple[ResidualLevel, Residual]:
     """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
-    fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
+    fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
-        return first, leveller.rest(counted, first)
+        return first, leveller.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
-    lost, packing = Lost(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
-    words: list[Words] = []
+    lost, packing = FailingCells(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
+    words: list[PackedWords] = []
     counts: list[NDArray[np.int64]] = []
     for part in parts:
-        cells, records = whole_cells(coding, part, store)
+        cells, records = cells_in_source_coding(coding, part, store)
         rows = lost.among(packing.unpack(cells))
         words.append(tuple(word[rows] for word in cells))
         counts.append(records[rows])
@@ -225,20 +220,26 @@ def _left(
 
 
 def _whose_left(
-    coding: Coding, people: PersonsOfSource, first: ResidualLevel, members: ClassMembers, lost: Lost, left: Histogram, counted: Histogram
+    coding: Coding,
+    people: PersonsOfSource,
+    first: ResidualLevel,
+    members: ClassMembers,
+    lost: FailingCells,
+    left: Histogram,
+    counted: Histogram,
 ) -> tuple[ResidualLevel, Residual]:
     """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
         for part in parts:
-            codes = coding.packing.unpack(whole_cells(coding, part, people.store)[0])
-            found = left.cells + places_in(counted, coding.finest, codes, coding.axes)
+            codes = coding.packing.unpack(cells_in_source_coding(coding, part, people.store)[0])
+            found = left.cells + positions_of_finer_cells(counted, coding.finest, codes, coding.axes)
             rows = lost.among(codes)
-            found[rows] = places_in(left, coding.finest, codes[rows], coding.axes)
+            found[rows] = positions_of_finer_cells(left, coding.finest, codes[rows], coding.axes)
             yield found.astype(np.int32)
 
     named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
     persons = persons_among(people, CellPositions(left.cells + counted.cells, places, named)).of_cells
-    whose = Whose.of(persons, [left, counted], coding.sensitive)
-    of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, persons.cells)))
+    whose = SourceMembers.of(persons, [left, counted], coding.sensitive)
+    of_root = replace(members, source_members=replace(whose, rows=np.arange(left.cells, persons.cells)))
     return replace(first, classes=replace(first.classes, members=of_root)), Residual(left, replace(whose, rows=np.arange(left.cells)))

@@ -8,29 +8,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
-from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.lattice import BYTES_PER_CELL, BYTES_PER_CODE, LARGEST, Lattice
 from core.lattice.objectives import prices_of
-from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
-from core.units.members import Whose
-from core.units.node_tables import table_at
+from core.units.class_table import table_at
+from core.units.members import SourceMembers
 from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
-from tasks.counting.further_roots import ChunkSums
-from tasks.counting.histograms import load_histogram
+from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
-from tasks.engine.calls import still_wanted
+from tasks.engine.calls import is_still_needed
 from tasks.engine.peak_memory import give_back
 from tasks.lattice.promises import most_suppressed, searched
 
@@ -40,7 +37,7 @@ FEW_QIDS, FEW_CELLS = 16, 1 << 19
 """Quasi-identifiers and cells of a root up to which a node costs no more than half of what ``method.effort`` allows for."""
 BRANCHED = 1 << 15
 """Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
-KEPT_WITH_PEOPLE = 2
+CACHED_WITH_PERSONS = 2
 """Cells that may be kept where persons count, for each cell that a root may have: to make one anew all visits to the root are read."""
 
 
@@ -60,25 +57,18 @@ class Sought(NamedTuple):
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
-        """Returns the persons of the cells of a root; None where no person is named.
-
-        Raises:
-            StorageError: they are gone.
-        """
+        """Returns the persons of the cells of a root; None where no person is named."""
         return persons_of(self.people, root).of_cells if self.people else None
 
-    def whose(self, root: Histogram, sensitive: Sequence[Domain]) -> Whose | None:
+    def source_members(self, root: Histogram, sensitive: Sequence[Domain]) -> SourceMembers | None:
         """Returns whose the cells of a root are; None where no person is named.
 
         Args:
             root: With the sensitive columns as last axes.
             sensitive: Domains of the sensitive columns.
-
-        Raises:
-            StorageError: they are gone.
         """
         persons = self.persons_of_cells(root)
-        return None if persons is None else Whose.of(persons, [root], sensitive)
+        return None if persons is None else SourceMembers.of(persons, [root], sensitive)
 
 
 def memory_for_cells(job: Job) -> int:
@@ -95,10 +85,6 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         sought: What is promised, and of which records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
-
-    Raises:
-        StorageError: artefacts are gone.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
@@ -108,11 +94,13 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     if _branches(axes, first.node):
         kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
         effort = _nodes_allowed(method.effort, coding, first)
-        return Branching(first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, still_wanted).run()
+        return Branching(
+            first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, is_still_needed
+        ).run()
     if method.root == "dense":
         persons = sought.persons_of_cells(first)
         given = first, axes, sought.promise, limit, objective, cells
-        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, look=still_wanted).run()
+        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, report_progress=is_still_needed).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
@@ -132,30 +120,26 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         limit,
         objective,
         cells,
-        cells if sought.people is None else KEPT_WITH_PEOPLE * cells,
+        cells if sought.people is None else CACHED_WITH_PERSONS * cells,
         method.roots,
         coding.sensitive,
         prices,
         sought.persons_of_cells,
-        still_wanted,
+        is_still_needed,
     )
     return examination.run(first, count, has_too_many_cells)
 
 
-def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else.
-
-    Raises:
-        StorageError: the persons are gone.
-    """
-    if (whose := sought.whose(counted, coding.sensitive)) is None:
+def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
+    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else."""
+    if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
     whole = table_at(counted, top, coding.hierarchies, coding.sensitive, whose).classes.union(np.ones(1, np.bool_))
-    return sought.promise.column_held(whole.units, whole.spreads)
+    return sought.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
-def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
+def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
@@ -163,9 +147,6 @@ def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> 
         coding: Domains and hierarchies.
         promise: What a class must satisfy.
         left: These records.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
@@ -174,10 +155,10 @@ def examine_left(job: Job, coding: Coding, promise: Promise, left: Residual) -> 
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
         return Branching(
-            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, still_wanted
+            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, is_still_needed
         ).run()
     cells = memory // BYTES_PER_CELL
-    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, look=still_wanted).run()
+    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, report_progress=is_still_needed).run()
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
@@ -198,11 +179,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
 
 
 def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
-    """Returns the histogram of a root that is nowhere coarser than the node that was found.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first

@@ -9,7 +9,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
@@ -21,7 +21,7 @@ from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from schemas.privacy.kinds import models_asked
+from schemas.privacy.kinds import models_in_job
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import PersonsOfCells
 
@@ -32,24 +32,16 @@ def most_suppressed(job: Job, records: int) -> int:
     return floor(Fraction(job.suppression.limit) * records)
 
 
-def asked(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
 def promise_of(job: Job, coding: Coding) -> Promise:
-    """Returns what every class must satisfy.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
-    """
+    """Returns what every class must satisfy."""
     domains = {domain.qid: domain for domain in coding.sensitive}
-    asked_of = models_asked(dict(job.privacy))
+    asked_of = models_in_job(dict(job.privacy))
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
@@ -61,47 +53,38 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Persons
         coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
         whose: Their persons.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
-    wholes = {one.qid: whose.of_cells.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
+    wholes = {
+        one.qid: whose.of_cells.source_value_counts(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns
+    }
     return promise_of(job, coding).of_people(wholes, whose.number)
 
 
-def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
+def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     """Returns how many records have each value of a sensitive column, shape (values,), a null last."""
     domain = coding.sensitive[position]
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
 def check_enough(job: Job, there: int, unit: str = "record") -> None:
-    """Refuses a source of too few records, or persons.
-
-    Raises:
-        PrivacyError: there are fewer than k.
-    """
+    """Refuses a source of too few records, or persons."""
     if there < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, there, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
-    """Refuses a source that breaks the promise even as one class.
-
-    Raises:
-        PrivacyError: fewer than k records, or all of them together break a privacy model.
-    """
+    """Refuses a source that breaks the promise even as one class."""
     check_enough(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
-        whole = whole_counts(coding, position)
+        whole = source_value_counts(coding, position)
         values = np.flatnonzero(whole)
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
     promise = promise_of(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
     if (promise.relaxed if job.columns.person else promise).fails(np.array([coding.records]), spreads)[0]:
-        raise PrivacyError.whole_fails(models_promised(job))
+        raise PrivacyError.one_class_fails(models_promised(job))
 
 
 def models_promised(job: Job) -> list[str]:
@@ -109,10 +92,10 @@ def models_promised(job: Job) -> list[str]:
     return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
 
 
-def whole_error(job: Job, held: str | None) -> PrivacyError:
-    """Returns that one class of all records breaks the promise; ``held`` as for ``nothing_left``."""
+def one_class_error(job: Job, held: str | None) -> PrivacyError:
+    """Returns that one class of all records breaks the promise; ``held`` as for ``no_class_error``."""
     models = models_promised(job)
-    return PrivacyError.whole_fails(models) if held is None else HoldersError.in_the_whole(models, held)
+    return PrivacyError.one_class_fails(models) if held is None else HoldersError.of_one_class(models, held)
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
@@ -121,9 +104,6 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
     Args:
         coding: Domains and hierarchies.
         ways: How each QID is published, None for the usual way; none at all where all are published so.
-
-    Raises:
-        SourceError: ``generalisation: interval`` for such a QID.
     """
     for domain, way in zip(coding.domains, ways, strict=False):
         if way == "interval" and not is_numerical(domain):
@@ -131,7 +111,7 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
             raise SourceError.wrong_type(domain.qid, kind, "published as an interval", "choose hierarchy, prefix or set")
 
 
-def nothing_left(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
+def no_class_error(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
     """Returns why no class can be published: all records together break the promise, levels are too fine, or the limit too high.
 
     Args:
@@ -147,16 +127,12 @@ def nothing_left(job: Job, coding: Coding, held: str | None = None) -> PrivacyEr
         return LevelsError.none_within()
     if models_promised(job) and most_suppressed(job, coding.records) < coding.records:
         # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
-        return whole_error(job, held)
-    return PrivacyError.nothing_left(coding.records)
+        return one_class_error(job, held)
+    return PrivacyError.no_records_left(coding.records)
 
 
 def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
-    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
-    """
+    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``."""
     levels = full_domain(job.method).levels
     if not levels:
         return coding.axes
@@ -171,16 +147,12 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
     if most > hierarchy.top:
         raise HierarchyError.no_level(hierarchy.qid, "method.levels", most, hierarchy.top)
     if most < hierarchy.least:
-        raise HierarchyError.tells(hierarchy.qid, "method.levels", most, hierarchy.least)
+        raise HierarchyError.discloses_values(hierarchy.qid, "method.levels", most, hierarchy.least)
     return hierarchy.within(least, most)
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for.
-
-    Raises:
-        HierarchyError: a hierarchy has no such level, or one that tells what the job hides.
-    """
+    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for."""
     node = full_domain(job.method).node
     if node is None:
         return None
@@ -188,5 +160,5 @@ def named_node(job: Job, coding: Coding) -> Node | None:
         if level > hierarchy.top:
             raise HierarchyError.no_level(hierarchy.qid, "method.node", level, hierarchy.top)
         if level < hierarchy.least:
-            raise HierarchyError.tells(hierarchy.qid, "method.node", level, hierarchy.least)
+            raise HierarchyError.discloses_values(hierarchy.qid, "method.node", level, hierarchy.least)
     return (*node, *(0,) * len(coding.sensitive))

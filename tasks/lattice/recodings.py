@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
-from core.lattice.lattice import Lattice
-from core.lattice.roots import dense_root, occupied_root
+from core.lattice.lattice import Lattice, dense_root, occupied_root
 from core.lattice.search import SearchResult
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
@@ -21,18 +20,17 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.further_roots import ChunkSums, sums_of_chunks
-from tasks.counting.histograms import fingerprints, is_taken, load_histogram
+from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, takes_wholes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
+from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
-from tasks.lattice.node_recodings import Local, Made, recode_locally, recode_node
-from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, check_enough, named_node, nothing_left, promise_of, promise_of_people, searched
+from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
+from tasks.lattice.optimum import Sought, below, column_broken_by_holders, examine, memory_for_cells
+from tasks.lattice.promises import check_enough, class_settings, named_node, no_class_error, promise_of, promise_of_people, searched
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
@@ -71,14 +69,14 @@ class Outcome(BaseModel):
     suppressed: int
     masked: int
     classes: int
-    passing: int | None
+    nodes_passing: int | None
     nodes: int
     evaluated: int
     unexamined: int
     bound: int | float | None = None
     gap: float | None = None
     cells: int
-    whole: bool | None = None
+    lattice_is_complete: bool | None = None
     loss: dict[str, int | float]
     ncp: dict[str, float]
     suppressed_for: dict[str, int] = {}
@@ -88,12 +86,7 @@ class Outcome(BaseModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
-
-    Raises:
-        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest; or the recount cannot read the kind.
-        JobError: several of that, all at once.
-    """
+    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -111,15 +104,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that.
-
-    Raises:
-        ReplayError: the node does not mean the same over these data.
-        HierarchyError: the job names levels that there are not, or that may not be published.
-        PrivacyError: there are fewer than k records, or memory is too small even for the top.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release.
-    """
+    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
     check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -160,14 +145,14 @@ def _read(given: DomainTable, cells: SearchedCells) -> list[object]:
 def _settings(given: DomainTable) -> list[object]:
     job = given.job
     # How much is examined, the memory decides; and the picture of the lattice has the job's name.
-    return [*asked(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
+    return [*class_settings(job, given.coding), job.memory, job.suppression.rounds, job.replay is not None, job.name]
 
 
 def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     """Finds the best node and makes its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
-    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).nodes_passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
@@ -175,18 +160,18 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
     sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
-    found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
+    found = applied(job, coding, sought, counted) if has_given_node(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
-        raise nothing_left(job, coding, column_held(coding, sought, counted))
+        raise no_class_error(job, coding, column_broken_by_holders(coding, sought, counted))
     counted = below(job, coding, found, counted, chunks)
     give_back()
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
-    sought_alone, found = found, linked.found(found) if linked else found
+    sought_alone, found = found, linked.with_linked_loss(found) if linked else found
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        whose_cells = None if linked else sought.whose(counted, coding.sensitive)
+        whose_cells = None if linked else sought.source_members(counted, coding.sensitive)
         made = recode_node(job, coding, promise, found, counted, whose_cells, linked)
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
@@ -195,7 +180,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
         keep_map(job, found.statuses, outcome.node, store, key)
     later = store.make("later", key, ".parquet", partial(write_plain, stages_table(made.recoding.later))) if made.local else None
     withheld = store.make("withheld", key, ".npy", partial(write_withheld, linked)) if linked else None
-    return kept_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
+    return read_cells(store, key, made.recoding, outcome).model_copy(update={"later": later, "withheld": withheld})
 
 
 SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
@@ -205,27 +190,18 @@ SEARCH = FilesStep("search", make=_search, reads=_read, settings=_settings)
 def search_lattice(
     run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> RecodingArtifacts:
-    """Phase 2: the best node and its recoding.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Phase 2: the best node and its recoding."""
     job, cells = run.job, SearchedCells(root, histogram, parts, pairs)
     # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
     # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
-    elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and takes_wholes(run)
+    elsewhere = bool(pairs or job.suppression.is_local) and job.replay is None and remote_takes_all_chunks(run)
     if not elsewhere:
         cells = cells._replace(chunks=sums_of_chunks(run, domain, parts))
     return one(run, SEARCH, DomainTable.of(run, domain), cells, "search", elsewhere=elsewhere)
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Returns how many persons there are, and the records of the one who has most; None where no person is named.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        StorageError: they are gone.
-    """
+    """Returns how many persons there are, and the records of the one who has most; None where no person is named."""
     if people is None:
         return None
     whose = persons_of(people, root)
@@ -235,10 +211,10 @@ def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     further = [*(["later"] if job.suppression.is_local else []), *(["withheld"] if keeps_linked(job) else [])]
-    return found_recoding(store, key, OF_CELLS | {step: step for step in further})
+    return read_recoding_artifacts(store, key, OF_CELLS | {step: step for step in further})
 
 
-def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -> Outcome:
+def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedRecoding) -> Outcome:
     qids = len(coding.hierarchies)
     return Outcome(
         node=found.node[:qids],
@@ -247,14 +223,14 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Made) -
         suppressed=made.suppressed,
         masked=made.masked,
         classes=len(made.recoding.sizes),
-        passing=found.passing,
+        nodes_passing=found.nodes_passing,
         nodes=found.nodes,
         evaluated=found.evaluated,
         unexamined=found.unexamined,
         bound=found.bound,
         gap=found.gap,
         cells=root.cells,
-        whole=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
+        lattice_is_complete=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
         loss=made.loss,
         ncp=made.ncp,
         suppressed_for=made.suppressed_for,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
 from core.losses.losses import loss_of
-from core.units.node_tables import table_at
+from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
@@ -17,19 +17,13 @@ from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed, searched
-from tasks.release.keyed import hierarchies_as_in, is_of_job
+from tasks.release.keyed_digests import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 
 def replayed(job: Job) -> Manifest:
-    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed.
-
-    Raises:
-        StorageError: it is not a release.
-        ReplayError: another algorithm made it, or with other hierarchies, or it says that it replayed itself.
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
     assert job.replay is not None
     folder, seen = job.replay_path, set[str]()
     while True:
@@ -46,7 +40,7 @@ def replayed(job: Job) -> Manifest:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
         folder = folder.parent / manifest.replay_of
-    known = known_secrets(job)
+    known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:
         if not is_of_job(manifest, job.model_copy(update={"replay": None}), known):
@@ -59,13 +53,7 @@ def replayed(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Returns the node of the release that the job replays, with the axes of sensitive columns.
-
-    Raises:
-        ReplayError: its levels do not mean the same over these data.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: it is not a release.
-    """
+    """Returns the node of the release that the job replays, with the axes of sensitive columns."""
     manifest = replayed(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -82,12 +70,8 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
         coding: Domains and hierarchies.
         sought: What is promised.
         counted: The cells of the node.
-
-    Raises:
-        PrivacyError: more records than the limit allows are in classes that fail.
-        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    whose = sought.whose(counted, coding.sensitive)
+    whose = sought.source_members(counted, coding.sensitive)
     classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(sought.promise))
     most = most_suppressed(job, sought.records)

@@ -7,17 +7,78 @@ depend on it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.lineage.addresses import asset_address, sources_of
 from tasks.lineage.sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
+
+MOST_CHARACTERS = 500
+QUERY = "postgresql://query"
+_UNFIT = re.compile(r"[\s\0#?&%\"'<>\[\]{}|\\^`]")
+
+
+class Lineage(NamedTuple):
+    """What a release is made of.
+
+    Attributes:
+        release: Address of its folder.
+        sources: Addresses of the folders or files that the job names, each once.
+        facts: Figures of the manifest.
+    """
+
+    release: str
+    sources: tuple[str, ...]
+    facts: dict[str, str | int]
+
+
+def lineage_of(job: Job, manifest: Manifest) -> Lineage:
+    """Returns the lineage of a release; a pattern counts as the folder above its first wildcard, so that there are few sources."""
+    facts: dict[str, str | int] = {
+        "release": manifest.release,
+        "method": manifest.method,
+        "job": manifest.job,
+        "inputs": manifest.inputs,
+        "k": job.privacy.k,
+        "records": manifest.records,
+        "released": manifest.released,
+        "suppressed": manifest.suppressed,
+        "classes": manifest.classes,
+        "min_class": manifest.min_class,
+        "optimal": manifest.optimal,
+    }
+    return Lineage(asset_address(job.release_location(manifest.release)), sources_of(job), facts)
+
+
+def sources_of(job: Job) -> tuple[str, ...]:
+    """Returns the addresses of the folders or files that a job reads, each once."""
+    # Of a database neither address nor statement: a statement may hold values.
+    plain = [_plain_part(path, hive=job.source.hive) for path in job.source.path or [QUERY]]
+    return tuple(dict.fromkeys(asset_address(path if "://" in path else str(job.folder / path)) for path in plain))
+
+
+def asset_address(path: str) -> str:
+    """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
+    text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
+    # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
+    digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{digest}"
+
+
+def _plain_part(pattern: str, *, hive: bool) -> str:
+    """Returns a path above its first wildcard and, of a partitioned source, above the first folder that is called by a value."""
+    parts = pattern.split("/")
+    ends = re.compile(r"[*?\[=]" if hive else r"[*?\[]")
+    plain = next((number for number, part in enumerate(parts) if ends.search(part)), len(parts))
+    return "/".join(parts[:plain])
+
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
@@ -28,7 +89,7 @@ INTERRUPTED = 130
 _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
-def are_asked_for() -> bool:
+def events_are_enabled() -> bool:
     """Tells whether the environment names a place for events; OpenLineage's own switch takes that back."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
@@ -44,7 +105,7 @@ class RunEvents:
 
     def __init__(self, job: Job) -> None:
         self._job, self._run = job, ""
-        client = _client() if are_asked_for() else None
+        client = _client() if events_are_enabled() else None
         self._sender = Sender(client) if client else None
 
     def began(self) -> None:

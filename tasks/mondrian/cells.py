@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
-from core.lattice.roots import most_cells
+from core.lattice.lattice import most_cells
 from core.mondrian.axes import Order, is_order_free
-from core.mondrian.classes import RowTable, column_held, cut_and_publish, of_people, recode_cells, whole_keeps
+from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, of_people, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
 from core.units.rows import RowPersons
@@ -19,8 +19,16 @@ from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
-from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.promises import (
+    check_enough,
+    check_intervals,
+    check_promise,
+    class_settings,
+    one_class_error,
+    promise_of,
+    source_value_counts,
+)
 from tasks.records.coding import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.step import FilesStep
@@ -56,16 +64,12 @@ def method_of(job: Job) -> MondrianMethod:
 
 
 def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
-    """Returns how the job asks for rows to be cut and published, or how it would by another score.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Returns how the job asks for rows to be cut and published, or how it would by another score."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     if score is not None:
         method = method.model_copy(update={"score": score})
     columns = tuple(domain.qid for domain in coding.sensitive)
-    wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
+    wholes = tuple(source_value_counts(coding, position) for position in range(len(columns)))
     return Cutting(
         axes=axes_of(job, coding, order_of(method)),
         domains=coding.domains,
@@ -95,14 +99,8 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
     return {"orders_learnt": free} if free else {}
 
 
-def check_whole(job: Job, coding: Coding) -> None:
-    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number.
-
-    Raises:
-        PrivacyError: fewer than k records, or all of them together break a privacy model.
-        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+def check_job_can_be_cut(job: Job, coding: Coding) -> None:
+    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
@@ -154,7 +152,7 @@ class CutCells(NamedTuple):
 def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
     """Cuts the cells of the whole source and makes their recoding."""
     job, coding, store, key = given.job, given.coding, given.store, CUTS.key(given, cells)
-    if kept := found_recoding(store, key, OF_CELLS):
+    if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
     counted = load_histogram(cells.histogram, coding, coding.finest, store)
     rows = rows_of_cells(job, coding, counted, cells.parts, cells.pairs, store)
@@ -162,14 +160,14 @@ def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
     recoding, published = recode_cells(cutting, counted, rows.unit)
     check_cut(job, cutting, rows, published)
     figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(cells.sizes, store)
-    return kept_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
+    return read_cells(store, key, recoding, outcome_of(job, coding, [published], figures, before, rows.unit.figures()))
 
 
 CUTS = FilesStep(
     "cuts",
     make=_cut,
     reads=lambda _given, cells: cells.read,
-    settings=lambda given: asked(given.job, given.coding),
+    settings=lambda given: class_settings(given.job, given.coding),
 )
 """The cuts of the cells of the whole source, and the recoding by them."""
 
@@ -177,11 +175,7 @@ CUTS = FilesStep(
 def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named.
-
-    Raises:
-        StorageError: artefacts are gone.
-    """
+    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named."""
     unit = None
     if job.columns.person:
         unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
@@ -195,17 +189,14 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
         job: The job.
         cutting: How rows are cut where records are counted.
         rows: All rows.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
     figures = rows.unit.figures()
     if figures is None:
         return cutting
     check_enough(job, figures[0], "person")
     found = of_people(cutting, rows)
-    if not whole_keeps(found, rows) and column_held(found, rows) is None:
-        raise whole_error(job, None)
+    if not one_class_keeps(found, rows) and column_broken_by_holders(found, rows) is None:
+        raise one_class_error(job, None)
     return found
 
 
@@ -217,14 +208,11 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
         cutting: How rows were cut, as ``cutting_by`` returns it.
         rows: All rows.
         published: What was made of them.
-
-    Raises:
-        PrivacyError: they break the promise as the one class that they are.
     """
     if rows.unit.adds_up or len(published.sizes) > 1:
         return
-    if not whole_keeps(cutting, rows):
-        raise whole_error(job, column_held(cutting, rows))
+    if not one_class_keeps(cutting, rows):
+        raise one_class_error(job, column_broken_by_holders(cutting, rows))
 
 
 def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
@@ -234,9 +222,6 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
         job: The job.
         cutting: How rows are cut where records are counted.
         rows: All rows.
-
-    Raises:
-        PrivacyError: fewer than k persons, or all of them together break a privacy model.
     """
     cutting = cutting_by(job, cutting, rows)
     made, published = cut_and_publish(cutting, rows)

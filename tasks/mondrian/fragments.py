@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
 from core.mondrian.fragments import CutTree, Group, multidimensional, quantiles, sampled
@@ -74,7 +74,7 @@ class SampleReading(DomainTable):
 def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
     """Counts the cells of a chunk that are in the sample."""
     coder, seed = CellCoder.at(given.coding, given.coding.finest), method_of(given.job).fragments.seed
-    found: list[Words] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
+    found: list[PackedWords] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
     try:
         for batch in read_chunk(chunk, axis_names(given.job)):
             words = coder.cells(batch.columns)
@@ -97,11 +97,7 @@ SAMPLES = FileStep(
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,).
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -120,10 +116,6 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
         attempt: How often fragments came out too large.
         most: Records that a fragment may hold.
         store: Has the samples.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-        StorageError: an artefact is not what its step promises.
     """
     codes, counts = gather_samples(coding, samples, store)
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
@@ -140,14 +132,8 @@ class Planted(NamedTuple):
     sampled: int
 
 
-def plant_elsewhere(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
-    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
+def plant_tree_on_worker(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
+    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample."""
     tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
@@ -171,7 +157,7 @@ class Parted(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     run: Artifact
-    census: Artifact
+    leaf_counts: Artifact
     pairs: Artifact | None
 
 
@@ -186,10 +172,10 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     run, census, pairs = (store.find(step, key) for step in ("runs", "census", "pairs"))
     # All or none: a kill between two leaves one, and the chunk is read again.
     if run and census and (pairs or not person):
-        return Parted(run=run, census=census, pairs=pairs)
+        return Parted(run=run, leaf_counts=census, pairs=pairs)
     leaf, cell, codes, payload = _led(given, chunk)
     # Kept, because what the source is known again by is told of the same.
-    known = pq.read_table(store.path(CONTENTS.made(given.contents, chunk))).combine_chunks()
+    known = pq.read_table(store.path(CONTENTS.result(given.contents, chunk))).combine_chunks()
     digests = known["person"].to_numpy() if person else None
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
     places = map(str, range(payload.num_columns))
@@ -197,7 +183,7 @@ def _part(given: PartReading, chunk: Chunk) -> Parted:
     counted = leaf_table(leaf, codes, digests)
     return Parted(
         run=store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
-        census=store.make("census", key, ".parquet", partial(write_plain, counted)),
+        leaf_counts=store.make("census", key, ".parquet", partial(write_plain, counted)),
         pairs=None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
     )
 
@@ -212,7 +198,7 @@ PARTED = FilesStep("part", make=_part, reads=lambda given, chunk: [chunk.key, gi
 """The records of a chunk apart by fragment, and their census."""
 
 
-def known_censuses(given: PartReading) -> list[Artifact] | None:
+def known_leaf_counts(given: PartReading) -> list[Artifact] | None:
     """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
     kept = [given.store.find("census", PARTED.key(given, chunk)) for chunk in given.source.chunks]
     found = [artifact for artifact in kept if artifact]

@@ -20,7 +20,7 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.person_cells import Numbers, PersonsOfCells, held, laid_aside, shared_persons, shares_of
+from tasks.counting.person_cells import Numbers, PersonsOfCells, in_file, in_memory, shared_persons, shares_of
 from tasks.lattice.promises import check_enough, promise_of
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -135,13 +135,6 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
         counted: Censuses of all chunks.
         pairs: Of person and leaf of all chunks; none where no person is named.
         store: Has them.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        FragmentsError: what is promised of persons is not kept by unions of leaves.
-        HierarchyError: a hierarchy does not fit its column.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is gone.
     """
     coding = load_coding(job, domain, store)
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
@@ -154,16 +147,11 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
-    """Returns the visits of persons to the leaves, from the pairs of all chunks.
-
-    Raises:
-        PrivacyError: there are fewer persons than k.
-        StorageError: an artefact is gone.
-    """
+    """Returns the visits of persons to the leaves, from the pairs of all chunks."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:
-        return held(person_cells) if holds else laid_aside(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
+        return in_memory(person_cells) if holds else in_file(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
     check_enough(job, found.number, "person")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
 from core.mondrian.fragments import CutTree
-from core.mondrian.replay import leaves_of, places_of, replay_cells, together, tree_of
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, together, tree_of
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
@@ -26,8 +26,8 @@ from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_h
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import one
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_cells
-from tasks.lattice.promises import asked, most_suppressed
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_cells, read_recoding_artifacts
+from tasks.lattice.promises import class_settings, most_suppressed
 from tasks.lattice.replay import replayed
 from tasks.mondrian.cells import (
     CUTS,
@@ -45,7 +45,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.cells import rewrite_cells
-from tasks.writing.people import KeptPeople
+from tasks.writing.people import WrittenPersons
 
 
 class CountedChunks(NamedTuple):
@@ -55,18 +55,11 @@ class CountedChunks(NamedTuple):
     pairs: Sequence[Artifact]
 
 
-def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]:
     """Applies the cuts of the release that the job replays.
 
     Returns:
         The files of the release, what it cost, and who is in which class.
-
-    Raises:
-        ReplayError: its cuts cannot be found again, or do not fit these data.
-        PrivacyError: more records than the limit allows are in classes that fail.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release.
-        SkaldError: whatever a step raises.
     """
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)
@@ -92,21 +85,21 @@ def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, Coun
     release = replayed(job).release
     entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
-        raise ReplayError.not_kept(release)
+        raise ReplayError.without_counts(release)
     if entry.settings != settings_of(job):
         raise ReplayError.other_cuts(release)
     if entry.recoded is None:
         raise ReplayError.in_fragments(release)
     # Its cuts are made again, which another way of cutting would make otherwise.
-    if not CUTS.keys.made(entry.recoded.recoding.outcome.key):
-        raise ReplayError.not_kept(release)
+    if not CUTS.keys.made_by_this_code(entry.recoded.recoding.outcome.key):
+        raise ReplayError.without_counts(release)
     reading = ChunkReading(job, source.columns, store)
     found = [HISTOGRAMS.find_by(reading, chunk) for chunk in entry.chunks]
     if job.columns.person:
         found += [PAIRS.find_by(reading, chunk) for chunk in entry.chunks]
     kept = [part for part in found if part is not None]
-    if len(kept) < len(found) or not store.whole(entry.recoded.domain):
-        raise ReplayError.not_kept(release)
+    if len(kept) < len(found) or not store.is_complete(entry.recoded.domain):
+        raise ReplayError.without_counts(release)
     return entry, CountedChunks(kept[: len(entry.chunks)], kept[len(entry.chunks) :])
 
 
@@ -127,7 +120,7 @@ class ReplayedCells(NamedTuple):
 def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
     """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding."""
     job, store, key, now = given.job, given.store, REPLAYED.key(given, cells), cells.now
-    if kept := found_recoding(store, key, OF_CELLS):
+    if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
     before, tree = _tree(replace(given, domain=cells.domain), cells.before)
     coding = load_coding(job, given.domain, store)
@@ -149,14 +142,14 @@ def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
         before=read_sizes(now.sizes, store),
         people=rows.unit.figures(),
     )
-    return kept_cells(store, key, made.recoding, outcome)
+    return read_cells(store, key, made.recoding, outcome)
 
 
 REPLAYED = FilesStep(
     "replayed cuts",
     make=_recode,
     reads=lambda _given, cells: [*cells.now.read, cells.domain.sha256, fingerprints(cells.before.parts), fingerprints(cells.before.pairs)],
-    settings=lambda given: asked(given.job, given.coding),
+    settings=lambda given: class_settings(given.job, given.coding),
     phase="cuts",
 )
 """The cuts of an earlier release applied to the cells of this source, and the recoding by them."""
@@ -165,7 +158,7 @@ REPLAYED = FilesStep(
 def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
     """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
     job, store, coding = table.job, table.store, table.coding
-    cells = load_histogram(HISTOGRAM.made(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
+    cells = load_histogram(HISTOGRAM.result(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
     return coding, tree_of(cutting, rows)
@@ -180,5 +173,5 @@ def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
             raise ReplayError.levels_differ(replayed(job).release, [qid.name])
         both = together(before, now)
         axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder, order)
-        places.append(places_of(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))
+        places.append(ranks_of_new_values(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))
     return places

@@ -15,7 +15,7 @@ from tasks.counting.source_sizes import count_sizes, merge_histograms, sizes_tog
 from tasks.engine.calls import Call
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
-from tasks.engine.steps import each, each_alone, one, run_step, takes_wholes, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, each, each_alone, one, remote_takes_all_chunks, run_step
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, on_cells, outcome_of
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
@@ -27,20 +27,16 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 from tasks.writing.cells import rewrite_cells
-from tasks.writing.members import Part
-from tasks.writing.people import KeptPeople
+from tasks.writing.people import Part, WrittenPersons
 
 ATTEMPTS = 4
 
 
-def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
     """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
 
     Returns:
         The files of the release, what it cost, and who is in which class.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     table = DomainTable.of(run, domain)
     with run.phase("histogram"):
@@ -50,21 +46,18 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
         sizes = count_sizes(run, domain, table.coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
         # Whose the cells are is as much as there are records.
-        elsewhere = bool(pairs) and takes_wholes(run)
+        elsewhere = bool(pairs) and remote_takes_all_chunks(run)
         recoding = one(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
     return files, read_local_outcome(recoding, run.store), people
 
 
-def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
     """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
 
     Returns:
         The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
-
-    Raises:
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job, store, table = run.job, run.store, DomainTable.of(run, domain)
     if shared_columns(job):
@@ -80,7 +73,7 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
     outcome = outcome_of(job, table.coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
     run.members = [Part(files=(), members=fragment.members) for fragment in done]
-    people = KeptPeople(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
+    people = WrittenPersons(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
     return [file for fragment in done for file in fragment.files], outcome, people
 
 
@@ -108,7 +101,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
         samples = draw_samples(run, source, table.domain, share)
         tree, sampled = _planted(run, table, samples, share, attempt, most)
         given = PartReading(run.job, table.domain, run.store, run.spill, source, tree)
-        known = fragments.known_censuses(given)
+        known = fragments.known_leaf_counts(given)
         last = attempt == ATTEMPTS - 1
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
@@ -116,7 +109,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
         parts = each(run, PARTED, given, source.chunks)
         # Fragments are of cells, and ask for no value's code any more.
         coding.let_go((CellCoder, coding.finest))
-        census = _census(run, coding, tree, [part.census for part in parts])
+        census = _census(run, coding, tree, [part.leaf_counts for part in parts])
         if last or census.records.max() <= most:
             break
         # The records go, the counts stay: by them the next run knows that these cuts were given up.
@@ -125,21 +118,17 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
-    """The sample of every chunk.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """The sample of every chunk."""
     return each(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
 def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:
     """Returns the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
-    if not workers_elsewhere():
+    if not count_remote_workers():
         return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
     call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
-    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_elsewhere, call)
+    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_tree_on_worker, call)
     return CutTree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 
@@ -153,7 +142,7 @@ def _grouped(
     needed = bytes_of_rows(table.coding, largest) + bytes_of_people(job, largest)
     if not on_cells(job) and needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
-    counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
+    counted, runs = [read_table(store, part.leaf_counts) for part in parts], [part.run for part in parts]
     limit = most if on_cells(job) else largest
     batches_of_runs = [fragments.batches_of_runs(runs, counted, group, limit) for group in groups]
     at_a_time = max(fragments.AT_A_TIME * most // max(largest, 1), 1)
@@ -163,8 +152,8 @@ def _grouped(
 def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
     """Merges thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
     pairs = [part.pairs for part in parts if part.pairs]
-    arguments = (domain, tree, [part.census for part in parts], pairs, run.store)
-    if not pairs or not workers_elsewhere():
+    arguments = (domain, tree, [part.leaf_counts for part in parts], pairs, run.store)
+    if not pairs or not count_remote_workers():
         made = merge_leaves(run.job, *arguments)
     else:
         made = run_step(run, "merge", merge_leaves, Call.once(MERGED, "merge thin leaves", (run.job.in_task(), *arguments)))

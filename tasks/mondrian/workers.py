@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Words, places_among, single_word
+from core.columns.coding import PackedWords, positions_among, single_word
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import canonical, marks
+from core.order.records import canonical, record_hashes
 from core.order.release_order import first_files
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs
@@ -33,7 +33,7 @@ from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
-from tasks.lattice.promises import asked
+from tasks.lattice.promises import class_settings
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
 from tasks.records.fragments import published_fragment
 from tasks.source.chunks import ChunkedSource
@@ -41,9 +41,8 @@ from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
-from tasks.writing.classes import published_beside, set_apart, write_part
-from tasks.writing.members import write_fragment_members
-from tasks.writing.people import people_table, write_people
+from tasks.writing.classes import count_additional_columns, write_class_records, write_part
+from tasks.writing.people import people_table, write_fragment_members, write_people
 
 
 class FragmentLosses(BaseModel):
@@ -97,14 +96,14 @@ class FragmentRecords(NamedTuple):
     Those of their persons are None where none is named.
     """
 
-    words: Words
+    packed_codes: PackedWords
     payload: pa.RecordBatch
-    kept: pa.Table
+    other_columns: pa.Table
 
     @property
     def digests(self) -> Digests | None:
         """The digests of their persons."""
-        persons: Digests | None = self.kept["person"].to_numpy() if "person" in self.kept.column_names else None
+        persons: Digests | None = self.other_columns["person"].to_numpy() if "person" in self.other_columns.column_names else None
         return persons
 
 
@@ -139,14 +138,14 @@ def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtif
     published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in batches_of_runs])
     first, spread = first_files(published.sizes, source.file_rows(job))
     runs, people, members = [], [], []
-    apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
+    apart = partial(write_class_records, job=job, source=source, labels=published.labels, sizes=published.sizes)
     for number, (classes, lot) in enumerate(parts):
         write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", FRAGMENT.keys.key(key, number), ".arrow", write)))
-        members.append((classes, lot.kept))
+        members.append((classes, lot.other_columns))
         if lot.digests is not None:
-            beside = published_beside(job, source, published.labels, classes, lot.payload)
-            people.append(people_table(classes, lot.digests, _values(coding, lot.words), beside))
+            beside = count_additional_columns(job, source, published.labels, classes, lot.payload)
+            people.append(people_table(classes, lot.digests, _values(coding, lot.packed_codes), beside))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses), penalties=dict(published.penalties), files=len(files), figures=dict(published.figures), before=before
@@ -162,13 +161,13 @@ FRAGMENT = FilesStep(
     make=_anonymise,
     # Chunks in another order hold the same records.
     reads=lambda _given, fragment: [fragment.group, sorted(run.sha256 for lot in fragment.batches_of_runs for run in lot)],
-    settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job), *asked(given.job, given.coding)],
+    settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job), *class_settings(given.job, given.coding)],
     phase="fragments",
 )
 """A fragment that is anonymised alone, with its files."""
 
 
-def _values(coding: Coding, words: Words) -> list[pa.Array]:
+def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
     """Returns the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
     codes, found = coding.packing.unpack(words), []
     for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
@@ -208,7 +207,7 @@ def _classified(
     if len(batches_of_runs) > 1:
         return _classified_cells(job, coding, gather, batches_of_runs)
     lot = gather(batches_of_runs[0])
-    before = sizes_of_words(coding, lot.words, unit_of_records(lot.digests))
+    before = sizes_of_words(coding, lot.packed_codes, unit_of_records(lot.digests))
     published, classes = _published(job, coding, lot, before)
     return published, before, [(classes, lot)]
 
@@ -256,21 +255,21 @@ def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) ->
     """
     packing = packing_of(coding.finest, coding.axes)
     if not isinstance(job.method, MondrianMethod):
-        return published_fragment(job, coding, packing.unpack(lot.words), lot.payload, lot.digests)
+        return published_fragment(job, coding, packing.unpack(lot.packed_codes), lot.payload, lot.digests)
     cutting = cutting_of(job, coding)
     if cutting.mode == "relaxed":
         # Records of one cell may come into two classes: which of them, their other values decide.
-        codes = packing.unpack(lot.words)
-        order = canonical(list(codes.T), packing.sizes, marks(lot.payload.columns, len(codes)), lot.digests)
+        codes = packing.unpack(lot.packed_codes)
+        order = canonical(list(codes.T), packing.sizes, record_hashes(lot.payload.columns, len(codes)), lot.digests)
         rows, weights, cell = codes[order], np.ones(len(codes), np.int64), np.empty(len(codes), np.int64)
         cell[order] = np.arange(len(codes))
-    elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.kept):
+    elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.other_columns):
         # Cells would be hardly fewer than the records, and finding them costs more than cutting some combinations twice: equal records
         # stay together in any case.
-        rows, weights, cell = packing.unpack(lot.words), np.ones(len(lot.kept), np.int64), np.arange(len(lot.kept))
+        rows, weights, cell = packing.unpack(lot.packed_codes), np.ones(len(lot.other_columns), np.int64), np.arange(len(lot.other_columns))
     else:
-        _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
-        rows = packing.unpack(tuple(word[firsts] for word in lot.words))
+        _, firsts, cell, weights = np.unique(single_word(lot.packed_codes), return_index=True, return_inverse=True, return_counts=True)
+        rows = packing.unpack(tuple(word[firsts] for word in lot.packed_codes))
     unit = None if lot.digests is None else RowPersons.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
     made, published = cut_rows(job, cutting, RowTable.of(rows, weights, unit))
     classes = published.numbers.astype(np.int32)[made.of_rows()]
@@ -286,8 +285,10 @@ def _classified_cells(
     def gathered() -> Iterator[FragmentRecords]:
         return map(gather, batches_of_runs)
 
-    words, counts = merge_parts((count_cells(lot.words, packing.product) for lot in gathered()), packing.product)
-    pairs = [Pairs.of(lot.digests, places_among(words, lot.words, packing.product)) for lot in gathered() if lot.digests is not None]
+    words, counts = merge_parts((count_cells(lot.packed_codes, packing.product) for lot in gathered()), packing.product)
+    pairs = [
+        Pairs.of(lot.digests, positions_among(words, lot.packed_codes, packing.product)) for lot in gathered() if lot.digests is not None
+    ]
     needed = bytes_of_rows(coding, len(counts)) + bytes_of_people(job, sum(len(part.persons) for part in pairs))
     if needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
@@ -296,4 +297,4 @@ def _classified_cells(
     classes = published.numbers[made.of_rows()].astype(np.int32)
     assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
     before = sizes_of_words(coding, words, rows.unit)
-    return published, before, ((assigner.assign(lot.words), lot) for lot in gathered())
+    return published, before, ((assigner.assign(lot.packed_codes), lot) for lot in gathered())

@@ -17,14 +17,17 @@ from schemas.policy.policy import banned_faults
 from schemas.release.figures import PassedColumn
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import cut, each, map_step, one, workers_elsewhere
-from tasks.passthrough.chunks import BYTES, SCHEMA, VALUES, ValueReading
+from tasks.engine.steps import count_remote_workers, cut, each, map_step, one
 from tasks.passthrough.figures import (
+    BYTES,
     FIGURES,
+    SCHEMA,
+    VALUES,
     ColumnCounts,
     FigureReading,
     Figures,
     Summed,
+    ValueReading,
     bytes_of,
     groups_of,
     read_figures,
@@ -49,19 +52,19 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
         run: The run.
         columns: How many columns were counted.
         parts: Tables of the chunks.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     job, groups = run.job.in_task(), cut(parts)
     shares = min(len(groups), MOST_SHARES)
 
     def calls(name: str, keys: Sequence[Key], given: Sequence[tuple[object, ...]]) -> list[Call]:
         labels = (f"{name} {number} of {len(given)}" for number in range(1, len(given) + 1))
-        return [Call(key, label, (job, *one, key, run.store), elsewhere=True) for key, label, one in zip(keys, labels, given, strict=True)]
+        return [
+            Call(key, label, (job, *one, key, run.store), may_leave_process=True)
+            for key, label, one in zip(keys, labels, given, strict=True)
+        ]
 
     keys = [STEP.key([part.sha256 for part in group], shares, columns) for group in groups]
-    apart = map_step(run, "values apart", set_values_apart, calls("set apart", keys, [(shares, columns, group) for group in groups]))
+    apart = map_step(run, "values apart", divide_values_by_share, calls("set apart", keys, [(shares, columns, group) for group in groups]))
     pieces = [[made[number] for made in apart] for number in range(shares)]
     keys = [STEP.key("sums", [piece.sha256 for piece in mine]) for mine in pieces]
     sums = [json.loads(text) for text in map_step(run, "sum values", sum_of_share, calls("share", keys, [(mine,) for mine in pieces]))]
@@ -71,12 +74,8 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
     return Summed(added, tuple(made[shares] for made in apart))
 
 
-def set_values_apart(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
-    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample.
-
-    Raises:
-        StorageError: the disk is full, memory too small, or an artefact gone.
-    """
+def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
+    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
@@ -112,11 +111,7 @@ def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
 
 
 def sum_of_share(job: Job, pieces: Sequence[Artifact], key: Key, store: Store) -> str:
-    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text.
-
-    Raises:
-        StorageError: the disk is full, memory too small, or an artefact gone.
-    """
+    """Counts, by column, the distinct values of a share, those of one record, and all; returns that as text."""
     spill = private_folder(store.folder.parent / "spill" / f"values-{key}")
     figures = summed_in(job, [str(store.path(piece)) for piece in pieces], spill)
     return json.dumps([[column, *found] for column, found in figures.items()])
@@ -129,25 +124,17 @@ OWN = 4
 
 
 def check_published(run: Run, source: ChunkedSource) -> None:
-    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
-
-    Raises:
-        PolicyError: there are such columns.
-    """
+    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on."""
     policy = run.policy
     if policy and (faults := banned_faults(policy, source.payload)):
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
-def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
+def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
     """Measures every column that is published as it is, and looks at what its values are.
 
     Returns:
         Figures by column, in the order of the release; and the source, which knows how long its texts are.
-
-    Raises:
-        PassthroughError: ``insensitive: rest`` would take in a column that may tell who people are.
-        SkaldError: whatever a step raises.
     """
     columns = run.job.columns
     untreated = untreated_columns(run, source)
@@ -162,7 +149,7 @@ def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColum
     if columns.insensitive == REST:
         refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
         if refused:
-            raise PassthroughError.not_of_the_rest(refused)
+            raise PassthroughError.identifying_columns(refused)
     # Of all records, published or not, so that the files of a release are cut alike whatever is suppressed.
     lengths = {name: -(-figures.bytes[name] // source.records) for name in untreated}
     own = tuple(name for name in untreated if lengths[name] and OWN * found[name].distinct >= found[name].values)
@@ -171,7 +158,7 @@ def look_through(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColum
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
     """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
-    elsewhere, values = workers_elsewhere() > 0, ColumnCounts(parts)
+    elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))

@@ -17,12 +17,12 @@ from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
-from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated, values_kept
-from tasks.planning.open_sources import OpenSource, SourceOptions, front_of, job_name
+from tasks.planning.exposure import ExposedPeople, count_values_kept, determines, draw_sample, exposures, is_dominated
+from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
 from tasks.planning.profiles import profile
 from tasks.planning.questions import Question, questions_of
-from tasks.store.files import USER_UMASK, write_whole
+from tasks.store.files import USER_UMASK, write_atomically
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
 """What is proposed for k, and where there are so few records that classes of that size would tell nothing."""
@@ -30,7 +30,7 @@ MOST_GUARDED = 3
 """Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
 GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a laboratory value or measurement", "drug or treatment")
 """What is guarded first."""
-WELL_KNOWN = (
+WELL_KNOWN_SHARE = (
     "age",
     "date of birth",
     "sex or gender",
@@ -73,7 +73,7 @@ class DraftedJob(NamedTuple):
     questions: tuple[Question, ...]
     records: int
     gcp: float | None
-    ladders: tuple[Path, ...]
+    hierarchy_files: tuple[Path, ...]
     exposed: dict[str, ExposedPeople]
 
 
@@ -84,15 +84,10 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         given: What the user names.
         out: The job file; one that exists stays as it is.
         accept: Whether every question is answered with its safest answer.
-
-    Raises:
-        SourceError: no files, files of different formats, unreadable ones, or no record.
-        JobError: an address that holds a password, or a database without a table or query.
-        StorageError: the job file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
-    with front_of(given, out) as front:
+    with open_for_draft(given, out) as front:
         columns, records = profile(front.connection, texts=front.texts)
         if not records:
             raise SourceError.empty(len(front.files))
@@ -108,7 +103,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
-    write_whole(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
+    write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
     return DraftedJob(tuple(proposals), questions, records, gcp, tuple(ladders), exposed)
 
 
@@ -164,14 +159,14 @@ def _guarded(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal
     able = [one for one in proposals if one.role == "sensitive" and one.concept in GUARDED and one.profile.kind != "boolean"]
     found: dict[str, int] = {}
     for one in sorted(able, key=lambda one: (GUARDED.index(one.concept), -one.confidence)):
-        kept = values_kept(connection, one.profile.name)
+        kept = count_values_kept(connection, one.profile.name)
         if kept > 1 and len(found) < MOST_GUARDED:
             found[one.profile.name] = kept
     return found
 
 
 def _rank(one: Proposal) -> tuple[bool, int, float]:
-    place = WELL_KNOWN.index(one.concept) if one.concept in WELL_KNOWN else len(WELL_KNOWN)
+    place = WELL_KNOWN_SHARE.index(one.concept) if one.concept in WELL_KNOWN_SHARE else len(WELL_KNOWN_SHARE)
     return one.confidence < 0.8, place, one.profile.top
 
 
@@ -187,12 +182,13 @@ def _tried(
     def decided(taken: Sequence[Proposal]) -> Decided:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return Decided(
-            job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k, kept=_guarded(front.connection, mine),
+            job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k,
+            values_kept=_guarded(front.connection, mine),
             accept=accept,
         )  # fmt: skip
 
     trial = best_draft(front.connection, len(surely), able, lambda taken, method: job_text(decided(taken), out, method=method), out.parent)
-    final = decided(trial.taken)
+    final = decided(trial.accepted_proposals)
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}

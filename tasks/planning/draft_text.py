@@ -55,7 +55,7 @@ class Decided(NamedTuple):
     proposals: tuple[Proposal, ...]
     person: Proposal | None
     k: int
-    kept: Mapping[str, int]
+    values_kept: Mapping[str, int]
     accept: bool = False
 
 
@@ -156,7 +156,7 @@ def _entry(proposal: Proposal, decided: Decided) -> str:
     if proposal.publish is None:
         return name
     # Spellings of one value would be several to l.
-    spelled = proposal.profile.name in decided.kept and proposal.profile.kind == "text"
+    spelled = proposal.profile.name in decided.values_kept and proposal.profile.kind == "text"
     return f"{{name: {name}, publish: {proposal.publish}{', normalise: [case, space, empty]' if spelled else ''}}}"
 
 
@@ -177,12 +177,12 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) 
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
     if away := exposed.get(one.profile.name):
-        parts.append(exposed_words(away, "people" if decided.person else "records"))
+        parts.append(exposure_sentence(away, "people" if decided.person else "records"))
     # A line end in another column's name would end the comment, and what follows it would be YAML.
     return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
-def exposed_words(away: ExposedPeople, unit: str) -> str:
+def exposure_sentence(away: ExposedPeople, unit: str) -> str:
     """Returns how many stand alone by a column, and with those that others know."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
@@ -192,7 +192,7 @@ def exposed_words(away: ExposedPeople, unit: str) -> str:
 
 def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[str]:
     unit, risk = "person" if decided.person else "record", 1 / decided.k
-    models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.kept.items())
+    models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.values_kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""
     return [
         f"# Every published combination is shared by at least k {unit}s, so that the risk of each is at most {risk:.2f}{least}.",

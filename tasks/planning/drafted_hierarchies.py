@@ -16,10 +16,10 @@ from core.hierarchies.table import read_table, table_levels
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
 from schemas.job.source import suffix
-from tasks.planning.column_values import counted_values
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.listed_hierarchies import write_listed
 from tasks.planning.open_sources import OpenSource
+from tasks.planning.pilot_runs import counted_values
 from tasks.store.files import private_folder
 
 MOST_VALUES, MOST_BANDS = 5_000, 200
@@ -34,9 +34,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
         front: The source.
         proposals: For all columns.
         out: The job file; what is written goes into a folder beside it.
-
-    Raises:
-        StorageError: a file cannot be written.
     """
     beside = list(_beside(front.files, out.parent))
     found, written = [], []

@@ -53,7 +53,7 @@ def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> 
         )
         texts = [str(value) for (value,) in connection.execute(some).fetchall()]
         looks = reasons(column.name, texts, int(distinct), int(alone), int(values or 0), None)
-    return replace(column, top=int(top or 0) / max(int(records or 0), 1), looks=tuple(looks))
+    return replace(column, top=int(top or 0) / max(int(records or 0), 1), value_patterns=tuple(looks))
 
 
 def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, str]:

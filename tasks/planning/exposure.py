@@ -111,7 +111,7 @@ def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int
     return int(count)
 
 
-def values_kept(connection: duckdb.DuckDBPyConnection, column: str) -> int:
+def count_values_kept(connection: duckdb.DuckDBPyConnection, column: str) -> int:
     """Returns how many different values of a sensitive column every class can be asked for; 1 where it cannot be asked for two.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Words
+from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.branch_and_bound import Branching
@@ -26,11 +26,10 @@ from core.mondrian.fragments import sampled
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.privacy.promise import Promise
-from core.units.node_tables import table_at
-from core.units.sensitive_axes import without_sensitive
+from core.units.class_table import table_at, without_sensitive
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
-from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_cells import cells_in_source_coding
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import searched
 from tasks.mondrian.cells import cutting_of
@@ -103,10 +102,6 @@ def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Stor
 
     Returns:
         None where persons count, who are not in the sample as they are in the source, and where a sample has fewer than k records.
-
-    Raises:
-        StorageError: they are gone.
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
     """
     if job.columns.person:
         return None
@@ -126,16 +121,16 @@ def _expected(way: Way, values: list[float]) -> Expected:
 
 def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int, store: Store) -> list[Histogram]:
     """Returns the QIDs' cells of each sample, every chunk read once."""
-    kept: list[list[tuple[Words, NDArray[np.int64]]]] = [[] for _ in range(samples)]
+    kept: list[list[tuple[PackedWords, NDArray[np.int64]]]] = [[] for _ in range(samples)]
     for part in parts:
-        words, counts = whole_cells(coding, part, store)
+        words, counts = cells_in_source_coding(coding, part, store)
         for seed, pieces in enumerate(kept):
             rows = sampled(words, share, seed)
             pieces.append((tuple(word[rows] for word in words), counts[rows]))
     return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
 
 
-def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> Histogram:
+def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) -> Histogram:
     words = tuple(np.concatenate(word) for word in zip(*(words for words, _ in pieces), strict=True))
     counts = np.concatenate([counts for _, counts in pieces])
     packing = packing_of(coding.finest, coding.axes)
@@ -143,11 +138,7 @@ def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> His
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Returns GCP of what a way to anonymise would publish of some records, by k alone.
-
-    Raises:
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
-    """
+    """Returns GCP of what a way to anonymise would publish of some records, by k alone."""
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"

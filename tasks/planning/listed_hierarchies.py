@@ -25,12 +25,12 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.planning.column_values import column_values
-from tasks.planning.open_sources import SourceOptions, front_of
+from tasks.planning.open_sources import SourceOptions, open_for_draft
+from tasks.planning.pilot_runs import column_values
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
-from tasks.store.files import write_whole
+from tasks.store.files import write_atomically
 from tasks.store.tables import load_domains
 
 DELIMITER = ";"
@@ -59,16 +59,10 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
         given: The source.
         column: Its name.
         out: The file; one that exists stays as it is.
-
-    Raises:
-        SourceError: the source cannot be read, or lacks the column.
-        JobError: an address that holds a password.
-        HierarchyError: values of the column's type cannot be listed.
-        StorageError: the file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
-    with front_of(given, out) as front:
+    with open_for_draft(given, out) as front:
         domain = column_values(front, column)
     draft = draft_hierarchy(domain)
     if draft.rows:
@@ -78,13 +72,9 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
-    """Writes the lines of a hierarchy, readable by their owner alone.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Writes the lines of a hierarchy, readable by their owner alone."""
     text = _lines(rows, delimiter, "\n")
-    write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
+    write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
 def complete_file(job: Job, column: str) -> Completed:
@@ -93,10 +83,6 @@ def complete_file(job: Job, column: str) -> Completed:
     Args:
         job: The job; its source is counted, and the counts stay for its run.
         column: A quasi-identifier with a CSV hierarchy.
-
-    Raises:
-        HierarchyError: the column has no CSV hierarchy, or its file cannot be read or does not nest.
-        SkaldError: the source cannot be counted, or the file not written.
     """
     qid = _qid(job, column)
     spec = qid.hierarchy
@@ -116,28 +102,19 @@ def complete_file(job: Job, column: str) -> Completed:
         before = spec.content(job.folder).decode("utf-8")
         end = "\r\n" if "\r\n" in before else "\n"
         text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
-        write_whole(path, lambda part: part.write_text(text, "utf-8", newline=""))
+        write_atomically(path, lambda part: part.write_text(text, "utf-8", newline=""))
     return Completed(path, found, len(domain.values), records)
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
-    """Returns the values of a quasi-identifier in the source and the levels of its hierarchy over them.
-
-    Raises:
-        HierarchyError: there is no such column, or its hierarchy does not fit the values.
-        SkaldError: the source cannot be counted.
-    """
+    """Returns the values of a quasi-identifier in the source and the levels of its hierarchy over them."""
     qid = _qid(job, column)
     domain = domain_of(job, column)
     return domain, build_hierarchy(qid, domain, job.folder)
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Counts the domains of a job, as its run would and for its run, and returns that of one column.
-
-    Raises:
-        SkaldError: the source cannot be counted.
-    """
+    """Counts the domains of a job, as its run would and for its run, and returns that of one column."""
     with open_run(job) as run:
         source = with_keys(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.lattice.roots import most_cells
+from core.lattice.lattice import most_cells
 from core.mondrian.recoding import Codes
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
@@ -20,7 +20,7 @@ from tasks.mondrian.fragments import SAMPLES, SampleReading
 from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
-from tasks.report.advice import kept_whole
+from tasks.report.criteria import uncut_classes_advice
 from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
 
@@ -60,12 +60,7 @@ class LocalPlan(BaseModel):
 
 
 def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draws samples, those that fragments would be cut by too, and says what a run would do.
-
-    Raises:
-        PrivacyError: all records together break the promise, or are too many for the method and the memory.
-        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
-    """
+    """Draws samples, those that fragments would be cut by too, and says what a run would do."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
@@ -109,22 +104,19 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
         coding: Of the run.
         codes: Shape (cells, QIDs and sensitive columns), of the sample.
         counts: Shape (cells,), the records of each.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     guarded = job.privacy.l or job.privacy.t
     if not guarded or job.columns.person or not mondrian.on_cells(job) or mondrian.method_of(job).refused == "next" or not len(counts):
         return None
     made = mondrian.cutting_of(job, coding).cut(codes, counts)
     sizes = np.add.reduceat(counts[made.order], made.starts[:-1]).astype(np.float64)
-    return kept_whole(float((sizes**2).sum() / sizes.sum()), job.privacy.k, int(sizes.sum()))
+    return uncut_classes_advice(float((sizes**2).sum() / sizes.sum()), job.privacy.k, int(sizes.sum()))
 
 
 def _needs_fragments(job: Job, coding: Coding) -> bool:
     if not isinstance(job.method, MondrianMethod):
         return record_fragments.need_fragments(job, coding)
-    mondrian.check_whole(job, coding)
+    mondrian.check_job_can_be_cut(job, coding)
     return mondrian.in_fragments(job, coding)
 
 

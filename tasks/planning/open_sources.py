@@ -18,10 +18,10 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
 from schemas.job.job import Job, load_job
 from schemas.job.source import suffix
-from schemas.reading.given import given_job
+from schemas.reading.given_jobs import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample
-from tasks.source.extracts import asked_once
+from tasks.source.extracts import fixed_extract
 from tasks.source.locations import located
 from tasks.source.objects.pinned import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
@@ -72,7 +72,7 @@ def job_name(out: Path) -> str:
 
 
 @contextmanager
-def front_of(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
+def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     """Opens a source.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
@@ -81,11 +81,6 @@ def front_of(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     Args:
         given: What the user names.
         out: The job file, to which paths will be relative, and after which the job is named.
-
-    Raises:
-        SourceError: nothing of that name, files of different formats, or something that cannot be read.
-        JobError: an address that holds a password, or a database without a table or query.
-        StorageError: the work folder cannot be written, or a run is at work in it.
     """
     connection, ending = planning_connection(), ExitStack()
     source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
@@ -167,9 +162,6 @@ def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, sou
         source: What the job says under ``source``.
         name: Of the job, for its work folder.
         folder: Of the job.
-
-    Raises:
-        SkaldError: the source cannot be read, or a run is at work in the folder.
     """
     job = _stand_in(source, name, folder)
     owner_only()
@@ -178,7 +170,7 @@ def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, sou
     with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
         store, spill = Store.at(work), private_folder(work / "spill")
         ending.callback(forget_copies, store)
-        with asked_once(job, store, goes_on=False):
+        with fixed_extract(job, store, goes_on=False):
             found = [on_this_machine(one, store) for one in located(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
@@ -195,11 +187,7 @@ def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files
 
 
 def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
-    """Returns a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for.
-
-    Raises:
-        JobError: the source cannot be one.
-    """
+    """Returns a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for."""
     # A column with a type has a role.
     columns = {"quasi_identifiers": [{"name": "any", "hierarchy": {"prefix": [1]}}], "identifiers": list(source.get("types", ()))}
     said = {

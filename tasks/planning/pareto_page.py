@@ -8,10 +8,9 @@ from core.charts.chart import ChartStyle
 from core.charts.picture import DARK_STYLE
 from core.charts.scatter import ChartPoint, scatter
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
 from core.lattice.objectives import prices_of
-from core.lattice.pareto_front import ParetoNode, front_of
-from core.lattice.roots import BYTES_PER_CELL
+from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
 from core.lattice.search import Search
 from schemas.errors.methods import NoLatticeError
 from schemas.hierarchies.hierarchy import HierarchySpec
@@ -68,13 +67,8 @@ class ParetoFront(BaseModel):
         return any(one.chosen for one in self.nodes)
 
 
-def measure_front(job: Job) -> ParetoFront:
-    """Searches the front of a job's lattice. Publishes nothing.
-
-    Raises:
-        NoLatticeError: the method has none, or it is too large for the front.
-        SkaldError: whatever would stop a run so far.
-    """
+def measure_pareto_front(job: Job) -> ParetoFront:
+    """Searches the front of a job's lattice. Publishes nothing."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -99,11 +93,11 @@ def measure_front(job: Job) -> ParetoFront:
         def search(most: int) -> Search:
             return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
 
-        found = front_of(search, coding.records, len(coding.hierarchies))
-    return shown_front(job, coding, found)
+        found = find_pareto_nodes(search, coding.records, len(coding.hierarchies))
+    return worded_pareto_front(job, coding, found)
 
 
-def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
+def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
     """Puts the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
@@ -122,7 +116,7 @@ def shown_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFron
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
     """Returns a level as shortly as a table needs it: its width, unit or number of characters, else its number."""
-    if hierarchy.is_star(level):
+    if hierarchy.is_suppressed_label(level):
         return "*"
     steps = entry_of(spec).marks(spec)
     # A first step that merges nothing is no level of its own.
@@ -130,7 +124,7 @@ def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
     return "values" if level == 0 else steps[place_of_step] if 0 <= place_of_step < len(steps) else f"level {level}"
 
 
-def render_front(front: ParetoFront) -> str:
+def render_pareto_page(front: ParetoFront) -> str:
     """Returns the page; equal fronts give equal pages."""
     pairs = (("Loss and suppression", "suppressed records", "suppressed"), ("Loss and risk", "mean risk of a released record", "risk"))
     drawn = []

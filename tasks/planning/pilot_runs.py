@@ -13,18 +13,63 @@ import numpy as np
 import pyarrow as pa
 
 from core.columns.coding import Coder
+from core.columns.domains import Domain
 from core.formats.proposals import Kind, Proposal
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
-from core.order.records import marks
-from schemas.errors.base import SkaldError
+from core.order.records import record_hashes
+from schemas.errors.base import SkaldError, SourceError, nearest
 from schemas.job.job import Job, load_job
-from schemas.reading.given import GivenJob
+from schemas.reading.given_jobs import GivenJob
 from tasks.counting.coding import CellCoder, Coding
-from tasks.planning.column_values import counted_values, typed
 from tasks.planning.forecast import WRITE, Way, expected_gcp
+from tasks.planning.open_sources import OpenSource
+from tasks.planning.profiles import read_as
 from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
+from tasks.store.database import quote
+
+CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
+
+
+def column_values(front: OpenSource, column: str) -> Domain:
+    """Counts the distinct values of a column over all records of a source.
+
+    Args:
+        front: The source.
+        column: Its name; in a CSV file it is of the type that ``skald init`` would give it.
+    """
+    names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
+    if column not in names:
+        raise SourceError.unknown_columns([f"'{column}'{nearest(column, names)}"])
+    kind = read_as(front.connection, [column])[column] if front.texts else None
+    domain = counted_values(front.connection, "everything", column, kind)
+    if not domain.records:
+        raise SourceError.empty(len(front.files))
+    return domain
+
+
+def typed(column: str, kind: Kind | None) -> str:
+    """Returns a column in SQL, as of a kind if its texts are read as that."""
+    return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
+
+
+def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: Kind | None) -> Domain:
+    """Counts the distinct values of a column of a view or table.
+
+    Args:
+        connection: Has it.
+        relation: Its name.
+        column: Of the column.
+        kind: What its texts are read as; None to take them as they are.
+    """
+    counts = f"SELECT {typed(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
+    table = connection.sql(counts).to_arrow_table()
+    values, numbers = table["value"].combine_chunks(), table["n"].to_numpy().astype(np.int64)
+    nulls = int(numbers[-1]) if values.null_count else 0
+    found = values.drop_null()
+    return Domain(column, found.cast(pa.string()) if pa.types.is_large_string(found.type) else found, numbers[: len(found)], nulls)
+
 
 GOOD = 0.4
 """GCP up to which columns that are less well known are taken as quasi-identifiers."""
@@ -47,7 +92,7 @@ class PilotRun(NamedTuple):
         figures: What each way lost, by the line that asks for it.
     """
 
-    taken: tuple[Proposal, ...]
+    accepted_proposals: tuple[Proposal, ...]
     method: str
     gcp: float | None
     figures: dict[str, float]
@@ -85,8 +130,8 @@ def best_draft(
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
     if int(records) > MOST_CLUSTERED:
         return found
-    clustered = _clustered(connection, text(found.taken, KMEMBER), folder)
-    return found if clustered is None else _chosen(found.taken, {**found.figures, KMEMBER: clustered})
+    clustered = _clustered(connection, text(found.accepted_proposals, KMEMBER), folder)
+    return found if clustered is None else _chosen(found.accepted_proposals, {**found.figures, KMEMBER: clustered})
 
 
 def _chosen(taken: tuple[Proposal, ...], figures: dict[str, float]) -> PilotRun:
@@ -142,7 +187,7 @@ def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -
         if not codes or len(codes[0]) < job.privacy.k:
             return None
         plain = replace(coding, sensitive=())
-        records = JobRecords.of(plain, codes, marks([], len(codes[0])), None, (len(codes[0]),), ())
+        records = JobRecords.of(plain, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),), ())
         return float(recoded(job, plain, records)[0].loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None

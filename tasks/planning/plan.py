@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.columns.node import Node
-from core.lattice.lattice import Lattice
-from core.lattice.roots import bins, most_cells
+from core.columns.domains import Node
+from core.lattice.lattice import Lattice, bins, most_cells
 from core.privacy.risk import Figures
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
-from schemas.privacy.publish import way_words
+from schemas.job.privacy import SUPPRESSIONS
+from schemas.privacy.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn
-from schemas.release.manifest import Manifest, pseudonym_words
-from tasks.counting.chunk_histograms import HISTOGRAMS
-from tasks.counting.coding import Coding, load_coding
+from schemas.release.manifest import Manifest, pseudonym_sentence
+from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
+from tasks.counting.chunk_people import count_pairs
+from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
-from tasks.counting.repeats import find_repeats
+from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.counting.uniqueness import CountedPersons, Exposed
+from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
+from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed, searched
 from tasks.lattice.recodings import check_hierarchies, choose_root
-from tasks.passthrough.untreated import check_published, look_through
-from tasks.planning.forecast import Forecast
+from tasks.passthrough.untreated import check_published, measure_untreated_columns
+from tasks.planning.forecast import Forecast, forecast_of
 from tasks.planning.local_plan import LocalPlan, make_local_plan
-from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
-from tasks.report.terms import hierarchy_words
+from tasks.report.terms import hierarchy_text
 from tasks.report.units import UnitWording
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import forget_extract, open_run
@@ -43,6 +43,41 @@ from tasks.source.locations import find_names
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+
+
+class Uniqueness(NamedTuple):
+    """Who stands out, the risk of that, what was not counted of it, and what ways to anonymise would lose."""
+
+    contributors: Contributors | None
+    risk: Figures
+    not_counted: str
+    forecast: Forecast | None = None
+
+
+def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+    """Counts phase 2 and who stands out in it, or says why not.
+
+    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    root = choose_root(run.job, coding)
+    if local and local.distinct * source.records > MOST_ROWS:
+        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    pairs = count_pairs(run, source)
+    parts = count_histograms(run, source)
+    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
+    forecast = forecast_of(run.job, coding, parts, run.store)
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
+    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
+    if sizes is None:
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), forecast)
+    contributors, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
+    told = "" if contributors.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(contributors, risk, told, forecast)
+
+
+def _too_many(cells: int) -> str:
+    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."
 
 
 class PlannedQid(BaseModel):
@@ -140,9 +175,6 @@ def published_already(job: Job) -> Manifest | None:
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
     even taken; nor where a key is Prefect's to tell, which is not started yet.
-
-    Raises:
-        SkaldError: a job below the policy, a wrong hierarchy, no file; with a release in the target, whatever is wrong with the files.
     """
     # Here too, because what a policy refuses needs no server to be started.
     policy_in_force(job)
@@ -166,15 +198,12 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     Args:
         job: The job.
         quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
-
-    Raises:
-        SkaldError: whatever would stop the run so far.
     """
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(run))
         check_published(run, source)
-        passthrough, source = look_through(run, source)
+        passthrough, source = measure_untreated_columns(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = _uncounted(run, source, DOMAINS)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -201,7 +230,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             risk=unique.risk,
             not_counted=unique.not_counted,
             forecast=unique.forecast,
-            repeats={} if quick else find_repeats(run, source),
+            repeats={} if quick else find_repeating_identifiers(run, source),
             passthrough=passthrough,
             **method,
             **_in_words(job),
@@ -217,8 +246,8 @@ def _in_words(job: Job) -> dict[str, Any]:
     return {
         "source": FORMATS[job.source.format].words,
         "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
-        "pseudonyms": pseudonym_words(job),
-        "published": {name: way_words(way, job.privacy.k) for name, way in job.columns.ways.items()},
+        "pseudonyms": pseudonym_sentence(job),
+        "published": {name: treatment_sentence(way, job.privacy.k) for name, way in job.columns.ways.items()},
         "warnings": (TRIED_NEXT,) if job.tries_next else (),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }
@@ -231,7 +260,7 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
             name=qid.name,
             values=len(domain.values),
             nulls=domain.nulls,
-            hierarchy=hierarchy_words(qid.hierarchy),
+            hierarchy=hierarchy_text(qid.hierarchy),
             groups=tuple(map(len, hierarchy.labels)),
             without=without.get(domain.qid),
         )

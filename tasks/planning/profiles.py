@@ -11,7 +11,7 @@ from core.formats.names import words
 from core.formats.proposals import ColumnProfile, Kind
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
-from schemas.job.formats import SourceFormat, foreign_words, format_of_suffix
+from schemas.job.formats import SourceFormat, format_of_suffix, unsupported_format_sentence
 from schemas.job.source import suffix
 from tasks.store.database import quote
 
@@ -34,11 +34,7 @@ READINGS: Mapping[Kind, str] = {
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """Returns the files that are named, or those in the one folder that is.
-
-    Raises:
-        SourceError: there is none, or they are of different formats.
-    """
+    """Returns the files that are named, or those in the one folder that is."""
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
@@ -46,8 +42,8 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     )
     if not files or not all(path.is_dir() or path.is_file() for path in paths):
         raise SourceError.no_files(" ".join(map(str, paths)))
-    if foreign := next((path for path in files if foreign_words(suffix(path.name))), None):
-        raise FileError.foreign(str(foreign), foreign_words(suffix(foreign.name)))
+    if foreign := next((path for path in files if unsupported_format_sentence(suffix(path.name))), None):
+        raise FileError.unsupported_format(str(foreign), unsupported_format_sentence(suffix(foreign.name)))
     kinds = {suffix(path.name) if suffix(path.name) in read_format(path).suffixes else format_of_suffix("").suffixes[0] for path in files}
     if len(kinds) > 1:
         raise SourceError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_places import LEAST_BITS, Secret, is_strong
+from schemas.pseudonyms.secret_sources import LEAST_BITS, Secret, is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import real_path
 
@@ -19,11 +19,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(job: Job, place: Secret) -> bytes:
-    """Returns a key: the bytes of its file but for one line end, or its text in UTF-8.
-
-    Raises:
-        RefusedError: it is missing, weak, readable by others, or lies where releases or artefacts are kept.
-    """
+    """Returns a key: the bytes of its file but for one line end, or its text in UTF-8."""
     key = _file_of(job, place) if place.file is not None else text_of(place).encode()
     if not key:
         raise RefusedError(f"the {place.words} holds no key; put one there")
@@ -36,7 +32,7 @@ def read_key(job: Job, place: Secret) -> bytes:
 
 
 def _file_of(job: Job, place: Secret) -> bytes:
-    path = apart(job, job.resolve(place.file or Path()), place)
+    path = checked_secret_path(job, job.resolve(place.file or Path()), place)
     if not path.exists():
         raise RefusedError(f"the {place.words} does not exist; put the key there")
     only_its_owners(path, place)
@@ -49,11 +45,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
 
 
 def text_of(place: Secret) -> str:
-    """Returns the text in an environment variable or a block of Prefect.
-
-    Raises:
-        RefusedError: there is none.
-    """
+    """Returns the text in an environment variable or a block of Prefect."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):
             raise RefusedError(f"the {place.words} is not set; set it where the run and its workers start")
@@ -68,12 +60,8 @@ def text_of(place: Secret) -> str:
         raise RefusedError(f"the {place.words} cannot be loaded; check its name, that it is a Secret, and PREFECT_API_URL") from None
 
 
-def apart(job: Job, path: Path, place: Secret) -> Path:
-    """Returns the real path of a key or vault.
-
-    Raises:
-        RefusedError: it lies inside the target, which is handed on, or the work folder, which ``skald clean`` removes.
-    """
+def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
+    """Returns the real path of a key or vault."""
     # Where it really is, because a link may lead into the folder that is handed on.
     real = real_path(path)
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
@@ -83,10 +71,6 @@ def apart(job: Job, path: Path, place: Secret) -> Path:
 
 
 def only_its_owners(path: Path, place: Secret) -> None:
-    """Checks that nobody but the owner of a file may read or write it.
-
-    Raises:
-        RefusedError: others may.
-    """
+    """Checks that nobody but the owner of a file may read or write it."""
     if path.stat().st_mode & OTHERS:
         raise RefusedError(f"others may read the {place.words}; run chmod 600 on it")

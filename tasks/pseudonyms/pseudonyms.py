@@ -21,7 +21,7 @@ from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
-from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.secret_sources import Secret
 from schemas.pseudonyms.treatments import TreatmentSpec
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
@@ -36,11 +36,7 @@ def in_prefect(job: Job) -> bool:
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Returns what tells keys and vaults from others, by column, without revealing them; columns that need none are left out.
-
-    Raises:
-        PseudonymError: keys or vaults that cannot be used, all at once.
-    """
+    """Returns what tells keys and vaults from others, by column, without revealing them; columns that need none are left out."""
     found, faults = {}, []
     for one in job.columns.pseudonyms:
         try:
@@ -60,22 +56,12 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
 
 
 def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
-    """Returns the source with the fingerprints of the job's keys.
-
-    Raises:
-        PseudonymError: keys or vaults that cannot be used, all at once.
-    """
+    """Returns the source with the fingerprints of the job's keys."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
-    """Gives tokens to all values that have none yet, and returns the source with the ids of the vaults.
-
-    Raises:
-        PseudonymError: keys or vaults that cannot be used, all at once.
-        SourceError: the file cannot be read to its end.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Gives tokens to all values that have none yet, and returns the source with the ids of the vaults."""
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
@@ -110,11 +96,6 @@ def read_published(
         chunk: What is read.
         columns: Which of its columns.
         plain: Those whose text comes plain.
-
-    Raises:
-        SourceError: the file cannot be read to its end.
-        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     treated = [one for one in job.columns.pseudonyms if one.name in columns]
     if not treated:
@@ -200,7 +181,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
             raise PseudonymError.not_in_vault(one.name, tokens.null_count)
         return tokens
 
-    return Means(look_up=look_up)
+    return Means(find_pseudonyms=look_up)
 
 
 def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:

@@ -31,10 +31,6 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
         column: A column of pseudonyms.
         pseudonyms: As text; dates as 2020-01-31 or 2020-01-31 12:00:00.
         subjects: Whose dates they are, original values as text; for shifted dates alone.
-
-    Raises:
-        PseudonymError: the column is not published as pseudonyms, they cannot be undone, or key or vault cannot be used.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     known = {one.name: one for one in job.columns.pseudonyms}
     if column not in known:
@@ -69,16 +65,14 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
     if vault_id(job, path) == MISSING:
         raise RefusedError(f"the {secret.words} names a vault that does not exist")
     with temporary_folder_of(job, "reveal") as spill:
-        found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))
+        found = entry.originals(
+            one.treatment, pseudonyms, replace(means, find_pseudonyms=lambda tokens: values_of(job, path, tokens, spill))
+        )
         return found
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
-    """Returns the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any.
-
-    Raises:
-        PseudonymError: a line with another number of fields, by its number.
-    """
+    """Returns the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any."""
     fields = 2 if with_subjects else 1
     try:
         rows = [row for row in csv.reader(lines, strict=True) if row]
@@ -93,11 +87,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Writes a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one.
-
-    Raises:
-        PseudonymError: the file exists, or lies in the target, which is handed on.
-    """
+    """Writes a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one."""
     if real_path(path).is_relative_to(real_path(job.target_path)):
         raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
     try:

@@ -25,13 +25,13 @@ import pyarrow.parquet as pq
 from core.pseudonyms.keyed_hash import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.secret_sources import Secret
 from schemas.pseudonyms.treatments import TOKEN_DIGITS
-from tasks.pseudonyms.keys import apart, only_its_owners, text_of
+from tasks.pseudonyms.keys import checked_secret_path, only_its_owners, text_of
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import file_stat
 from tasks.store.database import connect, literal
-from tasks.store.files import locked, private_folder, write_whole
+from tasks.store.files import locked, private_folder, write_atomically
 from tasks.store.secret import seal, unsealed
 
 SCHEMA = pa.schema([("value", pa.large_string()), ("token", pa.large_string())])
@@ -72,11 +72,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Returns the state of a vault that is there, after reading all of it, unless this process did so since it last changed.
-
-    Raises:
-        RefusedError: it is no vault, or damaged.
-    """
+    """Returns the state of a vault that is there, after reading all of it, unless this process did so since it last changed."""
     stat = file_stat(path)
     if path in _verified and _verified[path][0] == stat:
         return _verified[path][1]
@@ -100,11 +96,7 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_state(job: Job, path: Path) -> VaultState | None:
-    """Returns the state of a vault, if it is not behind the one that it was last used in; None where there never was one.
-
-    Raises:
-        RefusedError: it is gone, damaged, older, altered or another one.
-    """
+    """Returns the state of a vault, if it is not behind the one that it was last used in; None where there never was one."""
     # First: what is remembered is written after the vault, so that another run that makes it grow meanwhile is no older vault.
     known = list(_remembered(job, path))
     if not path.exists():
@@ -126,17 +118,13 @@ def checked_state(job: Job, path: Path) -> VaultState | None:
 
 
 def remember(job: Job, path: Path, state: VaultState) -> None:
-    """Keeps in which state a vault was used, beside it and in the work folder.
-
-    Raises:
-        StorageError: the disk is full or a folder cannot be written.
-    """
+    """Keeps in which state a vault was used, beside it and in the work folder."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
         private_folder(within.parent)
     for memory in (beside, within):
         if memory.parent.is_dir() and unsealed(memory) != list(state):
-            write_whole(memory, lambda part: part.write_text(seal(state)))
+            write_atomically(memory, lambda part: part.write_text(seal(state)))
 
 
 def _remembered(job: Job, path: Path) -> Iterator[VaultState]:
@@ -157,13 +145,9 @@ MISSING = "new"
 
 
 def vault_path(job: Job, place: Secret) -> Path:
-    """Returns where a vault lies or will lie.
-
-    Raises:
-        RefusedError: inside target or work folder, in no folder, or readable by others.
-    """
+    """Returns where a vault lies or will lie."""
     named = place.file if place.file is not None else Path(text_of(place))
-    path = apart(job, job.resolve(named), place)
+    path = checked_secret_path(job, job.resolve(named), place)
     if not path.parent.is_dir():
         raise RefusedError(f"the {place.words} names a vault in a folder that does not exist; make the folder")
     if path.exists():
@@ -172,11 +156,7 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Returns what tells this vault from every other; it stays while tokens are added.
-
-    Raises:
-        RefusedError: the file is no vault, a damaged one, or behind the one that was used before, which may be gone, too.
-    """
+    """Returns what tells this vault from every other; it stays while tokens are added."""
     state = checked_state(job, path)
     return MISSING if state is None else state.identity
 
@@ -192,10 +172,6 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
     Returns:
         How many tokens are new.
-
-    Raises:
-        RefusedError: the vault is not what it was, or gone.
-        StorageError: the disk is full or the folder cannot be written.
     """
     with _locked(path), connect(job, spill) as connection:
         state = checked_state(job, path)
@@ -209,7 +185,7 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
         [(count,)] = connection.execute("SELECT count(*) FROM unknown").fetchall()
         if count or not path.exists():
             generation = state.generation + 1 if state else 1
-            write_whole(path, lambda part: _grown(part, path, generation, connection))
+            write_atomically(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
         remember(job, path, state_of(path))
         return int(count)
@@ -264,20 +240,12 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Returns the token of each value, null where it has none.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Returns the token of each value, null where it has none."""
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Returns the value of each token, null where there is none.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Returns the value of each token, null where there is none."""
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

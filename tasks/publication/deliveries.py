@@ -25,14 +25,12 @@ from schemas.release.terms import Terms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
-from tasks.publication.outputs import check_folders, csv_layout, stage_output
-from tasks.publication.staged_files import Numbered, numbered
-from tasks.release.examples import examples_of, looked_through
+from tasks.publication.outputs import Numbered, check_folders, csv_layout, numbered, stage_output
+from tasks.release.examples import example_files, examples_of
 from tasks.release.files import Csv
-from tasks.store.bucket import is_refusal, knows_no_condition
+from tasks.store.bucket import file_system, is_refusal, knows_no_condition, sanitised_errors
 from tasks.store.files import file_digest, private_folder
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, told
 from tasks.store.store import Artifact, Store
 
 BLOCK = 1 << 22
@@ -42,14 +40,11 @@ def unpublished(job: Job, release: str) -> tuple[Any, str]:
     """Returns the store that a job publishes in, and where the target is in there, if it has no such release by now.
 
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
-
-    Raises:
-        ObjectStoreError: it has, or cannot be asked.
     """
     system, root = file_system(str(job.target_address))
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         if system.exists(f"{root}/{release}/{MANIFEST}"):
-            raise ObjectStoreError.exists(job.place_of(release))
+            raise ObjectStoreError.exists(job.release_location(release))
     return system, root
 
 
@@ -97,11 +92,7 @@ def put_object(system: Any, path: Path, remote: str) -> None:
 
 
 def create_object(system: Any, path: Path, remote: str) -> None:
-    """Writes a file only if there is none of its name, in one step where the store knows how.
-
-    Raises:
-        FileExistsError: there is one.
-    """
+    """Writes a file only if there is none of its name, in one step where the store knows how."""
     # Stores that pass over the condition are asked first.
     if system.exists(remote):
         raise FileExistsError
@@ -146,13 +137,7 @@ class Delivery(BaseModel):
 
 
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
-    """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back.
-
-    Raises:
-        ObjectStoreError: the store cannot be written.
-        StorageError: the disk is full, or values cannot be the names of folders.
-        SkaldError: whatever else a step raises.
-    """
+    """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back."""
     job, there = run.job, numbered(files)
     parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
@@ -172,7 +157,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     with scratch(store) as staging:
         private_folder(staging / "data")
         staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
-        with told(job.place_of(release)):
+        with sanitised_errors(job.release_location(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
         layout = csv_layout(job, [file for _, file in files], store)
@@ -180,50 +165,36 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
 
 
 def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Finds records that the report may show in data files as they are read back from the target, in a task.
-
-    Raises:
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-        SkaldError: whatever the look for examples raises.
-    """
+    """Finds records that the report may show in data files as they are read back from the target, in a task."""
     call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
     return run_step(run, "publish", _examples, call)
 
 
 def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
-    with fetched_files(job, manifest.release, looked_through(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
+    with fetched_files(job, manifest.release, example_files(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
         return examples_of(f"release '{manifest.release}'", files, manifest, terms)
 
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and data files as they are read back from the target.
-
-    Raises:
-        StorageError: a folder cannot be made.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Yields a folder to spill into, and data files as they are read back from the target."""
     system, root = file_system(str(job.target_address))
     wrong = 0
     with scratch(store) as folder:
-        with told(job.place_of(release)):
+        with sanitised_errors(job.release_location(release)):
             for file in staged:
                 path = folder / file.path
                 private_folder(path.parent)
                 # What a store says it has taken is not yet what it gives.
                 wrong += fetch_object(system, f"{root}/{release}/{file.path}", path) != file.sha256
         if wrong:
-            raise ObjectStoreError.differs(job.place_of(release), wrong)
+            raise ObjectStoreError.differs(job.release_location(release), wrong)
         yield folder / "spill", [folder / file.path for file in staged]
 
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yields a folder for as long as a task works; what a killed run leaves of it, the next one clears away.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Yields a folder for as long as a task works; what a killed run leaves of it, the next one clears away."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

@@ -20,26 +20,25 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import endpoints_of
 from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, tellable
 from schemas.release.files import PublishedFile
-from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
-from schemas.release.terms import NOT_FOR_NODES
-from schemas.release.unreported import Unreported
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
+from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.reported_figures import (
+    node_origin,
     optimality,
     reported_loss,
     reported_ncp,
     reported_optimality,
     reported_passthrough,
     reported_search,
-    taken,
 )
 from tasks.publication.staging import release_id
 from tasks.records.outcomes import LocalOutcome
-from tasks.release.keyed import keyed_job
+from tasks.release.keyed_digests import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import ChunkedSource
@@ -81,11 +80,6 @@ def make_manifest(
     """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
 
     ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the secret of the work folder cannot be made.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
     least = outcome.local.least if outcome.local else None
@@ -96,10 +90,10 @@ def make_manifest(
         files,
         recount,
         before,
-        LabelFigures(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
+        LabelFigures(node_origin(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
-        optimal=taken(job) or reported_optimality(outcome),
+        optimal=node_origin(job) or reported_optimality(outcome),
         tops=dict(zip(qids, tops, strict=False)),
         asked=terms_of(job, outcome.node, tops),
         suppressed_for=_reported_reasons(job, outcome),
@@ -110,7 +104,7 @@ def make_manifest(
 def _searched(outcome: Outcome) -> dict[str, Any]:
     return {
         "nodes": outcome.nodes,
-        **({} if outcome.passing is None else {"passing": outcome.passing}),
+        **({} if outcome.nodes_passing is None else {"passing": outcome.nodes_passing}),
         "evaluated": outcome.evaluated,
         **({} if outcome.bound is None else {"bound": outcome.bound}),
         "root_cells": outcome.cells,
@@ -133,13 +127,7 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the secret of the work folder cannot be made.
-    """
+    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
@@ -170,7 +158,7 @@ def _manifest(
     """Returns what the manifests of all methods have in common, with what is a method's own."""
     job = run.job
     run.untold = _untold(run, source, outcome, before, found)
-    left = without_masked(recount.unit_sizes, *recount.starred(outcome.masked))
+    left = without_masked(recount.unit_sizes, *recount.fully_suppressed_units(outcome.masked))
     of_all = outcome.suppressed, outcome.masked, source.records
     return Manifest(
         release=release_id(job, source),
@@ -197,7 +185,7 @@ def _manifest(
         # How far a class is from the whole source follows from records that are in no file.
         measured={promise: dict(columns) for promise, columns in recount.measured.items() if promise not in OF_SOURCE},
         passthrough=reported_passthrough(run.passthrough, recount),
-        pseudonyms=pseudonym_words(job),
+        pseudonyms=pseudonym_sentence(job),
         persons=_persons(job, source.withheld, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
@@ -207,7 +195,7 @@ def _manifest(
         passthrough_together=_together(job, recount, "insensitive"),
         sensitive_together=_together(job, recount, "sensitive"),
         pseudonyms_together=_together(job, recount, "pseudonyms"),
-        endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
+        endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.fully_suppressed_columns),
         **own,
     )
 
@@ -245,7 +233,7 @@ def _population(recount: Recount) -> PopulationRisk | None:
 def _together(job: Job, recount: Recount, kind: Kind) -> Together | None:
     found = recount.together.get(kind)
     unit: Literal["record", "person"] = "person" if recount.persons else "record"
-    return Together.told(found.counts, job.privacy.k, unit, recount.units) if found else None
+    return Together.from_counts(found.counts, job.privacy.k, unit, recount.units) if found else None
 
 
 def _one_value(recount: Recount) -> dict[str, OneValue]:
@@ -263,7 +251,7 @@ def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
 
 def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
     """Returns the risk of written files, by persons where these were counted."""
-    starred, of_them = recount.starred(masked)
+    starred, of_them = recount.fully_suppressed_units(masked)
     return release_risk(recount.unit_sizes, starred, suppressed, of_them)
 
 

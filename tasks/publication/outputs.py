@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +15,12 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import working, working_type
-from core.formats.spreadsheets import header, set_apart_sql
+from core.formats.spreadsheets import escaped_csv_sql, header
 from core.hierarchies.spelling import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
 from schemas.release.files import PublishedFile
-from tasks.publication.staged_files import Numbered, stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import ChunkedSource
 from tasks.source.partitions import NULL
@@ -29,18 +29,45 @@ from tasks.store.files import file_digest, flush, open_up
 from tasks.store.store import Artifact, Store
 from tasks.writing.files import write_release
 
+Numbered = tuple[int, Artifact]
+"""A data file with its number in the release."""
+
+
+def numbered(files: Sequence[Artifact]) -> list[Numbered]:
+    """Returns the files that have records, numbered from 1 in the order of the release."""
+    return list(enumerate((file for file in files if file.rows), start=1))
+
+
+def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
+    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each."""
+    staged = []
+    for number, artifact in files:
+        name = f"data/part-{number:05d}.parquet"
+        try:
+            _link_or_copy(store.path(artifact), staging / name)
+        except OSError as error:
+            raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
+    return staged
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    try:
+        # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
+        os.link(source, destination)
+    except OSError:
+        shutil.copyfile(source, destination)
+    open_up(destination)
+    flush(destination)
+
+
 MOST_FOLDERS = 1_000
 LONGEST_NAME = 255
 BLOCK = 1 << 20
 
 
 def check_output(job: Job, source: ChunkedSource) -> None:
-    """Refuses columns that the format cannot hold, before anything is counted.
-
-    Raises:
-        SourceError: bytes in CSV, nanoseconds with a zone in DuckDB, which keeps microseconds, or lengths of time in either, which would
-            be numbers of an unknown unit.
-    """
+    """Refuses columns that the format cannot hold, before anything is counted."""
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
@@ -65,10 +92,6 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
         store: Where they are.
         staging: Has the folder ``data``.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        StorageError: the disk is full, or values cannot be the names of folders.
-        ValuesError: equal records share values so long that no reader could unpack a file.
     """
     try:
         if job.output.partition_by:
@@ -85,11 +108,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
 
 def check_folders(files: Sequence[PublishedFile]) -> None:
-    """Refuses more folders than anybody wants to look through, of all files together.
-
-    Raises:
-        OutputError: there are too many.
-    """
+    """Refuses more folders than anybody wants to look through, of all files together."""
     if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
         raise OutputError.too_many_folders(MOST_FOLDERS)
 
@@ -125,7 +144,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
         connection.execute("SET preserve_insertion_order = true")
         types = column_types(connection, part)
         texts = [name for name, dtype in types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
-        columns = ", ".join(f"{set_apart_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
+        columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
         forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
         rows = connection.execute(
             f"COPY (SELECT {columns} FROM read_parquet({literal(str(part))}, hive_partitioning = false)) TO {literal(str(body))} "

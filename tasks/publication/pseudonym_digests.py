@@ -16,7 +16,7 @@ from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
-from tasks.publication.recount_calls import KeptMembers, Written, written_at_hand
+from tasks.publication.recount_calls import Written, WrittenMembers, written_at_hand
 from tasks.release.files import file_error, relation_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode
@@ -26,7 +26,7 @@ STEP = StepCode("disclosed", __name__)
 PHASE = "overlaps"
 
 
-def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: KeptMembers) -> list[Disclosed]:
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: WrittenMembers) -> list[Disclosed]:
     """Returns, for each column whose pseudonyms show which records belong together, the digests of what is published beside them.
 
     Args:
@@ -34,10 +34,6 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: KeptM
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
         kept: Who is in which class, for jobs that name persons.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        SkaldError: whatever a step raises.
     """
     if not run.job.columns.links:
         return []
@@ -54,21 +50,15 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: KeptM
     ]
 
 
-def _has_owners(job: Job, columns: Sequence[str], kept: KeptMembers) -> bool:
+def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
     """Tells whether pseudonyms name something else than the job's persons, and whose they are."""
     return bool(kept.people) and not discloses_people(job, columns)
 
 
 def keep_disclosed(
-    job: Job, written: Written, payload: Sequence[str], kept: KeptMembers, salt: str, key: Key, store: Store
+    job: Job, written: Written, payload: Sequence[str], kept: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Keeps the digests of each linking column, then whose the pseudonyms are of those that name something else than persons.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Keeps the digests of each linking column, then whose the pseudonyms are of those that name something else than persons."""
     made, links = [], job.columns.links
     with (
         written_at_hand(job, written, store) as (spill, files),
@@ -86,7 +76,7 @@ def keep_disclosed(
     return made
 
 
-def _owners(job: Job, columns: Sequence[str], kept: KeptMembers, store: Store) -> str:
+def _owners(job: Job, columns: Sequence[str], kept: WrittenMembers, store: Store) -> str:
     people = kept.files(store)
     assert people is not None
     listed = ", ".join(literal(str(path)) for path in people[0])

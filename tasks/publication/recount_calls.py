@@ -16,12 +16,22 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from tasks.publication.deliveries import fetched_files, scratch
-from tasks.recount.columns import are_wide, takes_much
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
-from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
-from tasks.recount.shares.counts import additional_counts, count_share, files_sql, recount_text
+from tasks.recount.rows import are_wide, takes_much
+from tasks.recount.shares import (
+    DividedMembers,
+    DividedRelease,
+    Keep,
+    additional_counts,
+    count_share,
+    divide_members,
+    divide_release,
+    files_sql,
+    recount_text,
+    written_rows,
+)
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.source.objects.for_duckdb import let_read
@@ -59,27 +69,19 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class KeptMembers(NamedTuple):
+class WrittenMembers(NamedTuple):
     """Who is in which class, and what the classes publish; nothing where no person is named."""
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Returns where that lies; what is not at hand is fetched.
-
-        Raises:
-            StorageError: it is gone or altered.
-        """
+        """Returns where that lies; what is not at hand is fetched."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_whole(job: Job, written: Written, source: ChunkedSource, kept: KeptMembers, store: Store) -> str:
-    """Recounts a release as one; returns what was counted as text.
-
-    Raises:
-        SkaldError: whatever a recount raises.
-    """
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
+    """Recounts a release as one; returns what was counted as text."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -88,33 +90,24 @@ def recount_whole(job: Job, written: Written, source: ChunkedSource, kept: KeptM
     return recount_text(found)
 
 
-def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: Store) -> Apart:
-    """Sets the records of some data files apart, by the classes that they are in.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
+    """Sets the records of some data files apart, by the classes that they are in."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
     ):
         if faults:
-            return Apart(faults=tuple(faults))
-        made = set_release_apart(connection, job, RELEASE, shares, _keep(store, key, "records"))
+            return DividedRelease(faults=tuple(faults))
+        made = divide_release(connection, job, RELEASE, shares, _keep(store, key, "records"))
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def set_kept_apart(job: Job, kept: KeptMembers, shares: int, first: bool, key: Key, store: Store) -> PeopleApart:
-    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part.
-
-    Raises:
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
+    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part."""
     files = kept.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
-        return set_people_apart(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
+        return divide_members(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
 
 
 def count_classes_of(
@@ -122,43 +115,26 @@ def count_classes_of(
     what: str,
     number: int,
     share: Sequence[Artifact],
-    kept: KeptMembers,
+    kept: WrittenMembers,
     columns: pa.Schema,
     wholes: Mapping[str, Artifact],
     store: Store,
 ) -> str:
-    """Counts the classes of a share; returns that as text.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Counts the classes of a share; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         whole = {column: store.path(one) for column, one in wholes.items()}
         return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
-    """Counts the different persons of a share of them by how many records they have; returns pairs of both.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+    """Counts the different persons of a share of them by how many records they have; returns pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         found = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: KeptMembers, store: Store) -> str:
-    """Counts what needs all classes at once; returns that as text.
-
-    Raises:
-        VerificationError: what was set apart cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
-    """
+def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
+    """Counts what needs all classes at once; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         return additional_counts(connection, job, [store.path(one) for one in records], kept.files(store))
 
@@ -184,12 +160,7 @@ class RecountRequest(NamedTuple):
 def answer(
     job: Job, written: Written | None, source: ChunkedSource | None, asked: Sequence[RecountRequest], key: Key, store: Store
 ) -> list[Artifact]:
-    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them."""
     with _rows(job, written, source, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
@@ -237,12 +208,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and the data files, read back from the target if they are in a store.
-
-    Raises:
-        StorageError: a folder cannot be made.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-    """
+    """Yields a folder to spill into, and the data files, read back from the target if they are in a store."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

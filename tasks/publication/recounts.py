@@ -24,30 +24,28 @@ from schemas.job.job import Job
 from tasks.engine.calls import Call, groups, tasks_for
 from tasks.engine.guard import Result
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_step, run_step, step_here, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, map_step, run_step, step_here
 from tasks.publication.recount_calls import (
     RECOUNTED,
     RELEASE,
     SOURCE,
     TALLIES,
-    KeptMembers,
     RecountRequest,
     Written,
+    WrittenMembers,
     answer,
     count_additional,
     count_classes_of,
     count_persons_of,
-    recount_whole,
-    set_kept_apart,
-    set_written_apart,
+    divide_written_members,
+    divide_written_records,
+    recount_in_one,
 )
-from tasks.recount.columns import STRANGE
 from tasks.recount.original import Original
 from tasks.recount.recount import by_person
-from tasks.recount.rows import ReleaseRows, Side
-from tasks.recount.shares.apart import Apart, PeopleApart
-from tasks.recount.shares.counts import files_sql, read_additional_counts, read_classes, recount_of
-from tasks.recount.spreads import models_counted, needs_whole, whole_of
+from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
+from tasks.recount.shares import DividedMembers, DividedRelease, files_sql, read_additional_counts, read_classes, recount_of
+from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import AdditionalCounts, verdict_of
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
@@ -81,9 +79,6 @@ class RecountTasks:
             label: Names the calls.
             arguments: Of each call.
             keyed: Whether it leaves artefacts, under the key or others that are made of it.
-
-        Raises:
-            SkaldError: whatever a call raises.
         """
         self._made += 1
         calls = []
@@ -92,7 +87,7 @@ class RecountTasks:
             key = RECOUNTED.once()
             ending = (key, self.run.store) if keyed else (self.run.store,)
             name = f"recount {self._made}, {label}: {number} of {len(arguments)}"
-            calls.append(Call(key, name, (self.job, *those, *ending), elsewhere=True))
+            calls.append(Call(key, name, (self.job, *those, *ending), may_leave_process=True))
         return map_step(self.run, PHASE, function, calls)
 
 
@@ -168,7 +163,7 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
     """Recounts data files, where they lie in a store as they are read back from there; on a cluster, in shares.
 
     Args:
@@ -176,19 +171,14 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Kep
         written: The files.
         source: What they were made of.
         kept: Who is in which class, for jobs that name persons.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise.
-        ObjectStoreError: the store cannot be read, or reads back otherwise.
-        SkaldError: whatever else a recount or a task raises.
     """
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
         return recount_in_shares(run, written, source, kept, most)
     arguments = (run.job.in_task() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
-        return recount_of(run_step(run, PHASE, recount_whole, Call.once(RECOUNTED, "recount", arguments)))
-    return recount_of(step_here(PHASE, "recount", lambda: recount_whole(*arguments)))
+        return recount_of(run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
+    return recount_of(step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
 
 
 def _most(written: Written) -> int:
@@ -196,11 +186,11 @@ def _most(written: Written) -> int:
 
     On one machine DuckDB takes all cores for one recount, and to set records apart for them would be work for nothing.
     """
-    workers = workers_elsewhere()
+    workers = count_remote_workers()
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: KeptMembers, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers, most: int) -> Recount:
     """Recounts data files in shares.
 
     Args:
@@ -209,10 +199,6 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: K
         source: What they were made of.
         kept: Who is in which class, for jobs that name persons.
         most: Into how many parts and shares they may be cut.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise, or were not all counted, each once.
-        SkaldError: whatever else a recount or a task raises.
     """
     tasks = RecountTasks(run, run.job.in_task())
     parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
@@ -221,7 +207,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: K
     sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
     try:
         with connect(run.job, run.spill, last=True) as connection:
-            apart = tasks.each(set_written_apart, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
+            apart = tasks.each(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
             rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
             return _counted(tasks, rows, written, source, apart, kept)
@@ -238,19 +224,19 @@ def _forget(run: Run, *steps: StepCode) -> None:
 
 
 def _counted(
-    tasks: RecountTasks, rows: RowsInTasks, written: Written, source: ChunkedSource, apart: Sequence[Apart], kept: KeptMembers
+    tasks: RecountTasks, rows: RowsInTasks, written: Written, source: ChunkedSource, apart: Sequence[DividedRelease], kept: WrittenMembers
 ) -> Recount:
     job, original = tasks.job, Original(SOURCE, source.columns)
     by_people = bool(kept.people and job.columns.person)
     with file_error(written.what):
         wholes = {
-            column: rows.exported(whole_of(job, rows, column, original, by_people=by_people))
+            column: rows.exported(source_values_relation(job, rows, column, original, by_people=by_people))
             for kind, column, _ in models_counted(job, by_people=by_people)
-            if needs_whole(kind, by_people=by_people)
+            if needs_source_values(kind, by_people=by_people)
         }
     shares = len(apart[0].shares)
     somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []
-    people = _people_of_shares(somebody, shares) if somebody else [KeptMembers()] * shares
+    people = _people_of_shares(somebody, shares) if somebody else [WrittenMembers()] * shares
     pieces = [tuple(part.shares[number] for part in apart) for number in range(shares)]
     made = tasks.each(
         count_classes_of,
@@ -264,7 +250,7 @@ def _counted(
     numbered = [read_classes(text) for text in made]
     whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
     whole = _with_everybody(tasks, written, somebody, whole)
-    beside = _beside(tasks, written, pieces, kept if by_people else KeptMembers())
+    beside = _beside(tasks, written, pieces, kept if by_people else WrittenMembers())
     with file_error(written.what):
         found, faults = verdict_of(job, rows, whole, beside, original, claim=written.claim, untreated=True)
     faults += control_faults(
@@ -278,15 +264,11 @@ def _counted(
     return found
 
 
-def _check_parts(written: Written, apart: Sequence[Apart]) -> None:
-    """Refuses columns that are not those of the job, and parts that are not all of the files, each once.
-
-    Raises:
-        VerificationError: they are not.
-    """
+def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
+    """Refuses columns that are not those of the job, and parts that are not all of the files, each once."""
     faults = list(dict.fromkeys(fault for one in apart for fault in one.faults))
     if not faults and any(one.types != apart[0].types for one in apart):
-        faults = [STRANGE]
+        faults = [WRONG_COLUMNS]
     if not faults and sorted(digest for one in apart for digest in one.digests) != sorted(file.sha256 for file in written.files):
         faults = ["the data files that were read are not those that were written, each once"]
     records, said = sum(one.records for one in apart), sum(file.rows for file in written.files)
@@ -296,18 +278,18 @@ def _check_parts(written: Written, apart: Sequence[Apart]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _set_kept_apart(tasks: RecountTasks, kept: KeptMembers, shares: int, parts: int) -> list[PeopleApart]:
+def _set_kept_apart(tasks: RecountTasks, kept: WrittenMembers, shares: int, parts: int) -> list[DividedMembers]:
     """Sets apart who is in which class, in parts."""
     cuts = groups(kept.people, parts)
     calls = [(kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
-    return tasks.each(set_kept_apart, "people", calls)
+    return tasks.each(divide_written_members, "people", calls)
 
 
-def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[KeptMembers]:
-    return [KeptMembers(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
+def _people_of_shares(made: Sequence[DividedMembers], shares: int) -> list[WrittenMembers]:
+    return [WrittenMembers(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
 
 
-def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: ShareClasses) -> ShareClasses:
+def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
     """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
     persons = whole.counts.persons
     if not made or not persons:
@@ -323,7 +305,7 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
     return replace(whole, counts=by_person(whole.counts, counted))
 
 
-def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: KeptMembers) -> AdditionalCounts:
+def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: WrittenMembers) -> AdditionalCounts:
     """Has one task count what needs all classes at once, if anything does."""
     job = tasks.job
     if not (job.columns.links or job.population or kept.people):

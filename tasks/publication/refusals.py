@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount
 from core.recount.linked import exposing
-from schemas.attacks.figures import AttackBasis, attacked_words
-from schemas.attacks.settings import AttackSettings
+from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy
-from schemas.release.figures import reported_in_words
+from schemas.release.figures import reported_sentence
 from schemas.release.manifest import Manifest
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
@@ -28,11 +27,7 @@ IN_A_STORE = "The files lie in a store and are large, and were not read back to 
 
 
 def check_linked(job: Job, counted: Recount) -> None:
-    """Refuses pseudonyms by which fewer than k people share the set of combinations that their records are in, unless the job accepts it.
-
-    Raises:
-        LinkedError: some do.
-    """
+    """Refuses pseudonyms by which fewer than k people share their combinations, unless the job accepts it."""
     for one in exposing(job, counted.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
@@ -40,14 +35,10 @@ def check_linked(job: Job, counted: Recount) -> None:
 
 
 def check_untreated(run: Run, found: Recount) -> None:
-    """Refuses untreated columns that tell fewer than k apart together, where the policy forbids to accept it.
-
-    Raises:
-        UntreatedError: they do.
-    """
+    """Refuses untreated columns that tell fewer than k apart together, where the policy forbids to accept it."""
     policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
     if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(reported_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
+        raise UntreatedError.below_k(reported_sentence(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
@@ -57,10 +48,6 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
         run: The run.
         written: The files.
         source: What they were made of.
-
-    Raises:
-        AttackError: an attack wins more than the job accepts, or could not be played, and job or policy say to refuse that.
-        SkaldError: the files or the source cannot be read.
     """
     settings = run.job.attacks
     if settings is None:
@@ -69,7 +56,7 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
         played = step_here("attacks", "attack", lambda: _played(run, settings, written, source))
     if by := refusing(settings, run.policy):
         if played.broken:
-            raise AttackError.broken([attacked_words(one) for one in played.broken], by)
+            raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
         if played.basis.unplayed:
             raise AttackError.unplayed(played.basis.unplayed, by)
     return played

@@ -29,9 +29,9 @@ from schemas.release.manifest import Manifest
 from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import Published, publish, published
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
-from tasks.store.object_stores import file_system, object_within, told
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 Read = TypeVar("Read")
@@ -51,19 +51,11 @@ class TargetWork(Protocol):
         """How often it was taken over."""
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over.
-
-        Raises:
-            StorageError: another has, or may have.
-        """
+        """Makes sure that no other run has taken over."""
 
 
 def any_release(job: Job) -> bool:
-    """Tells whether the target may hold a release of the job already; a cheap look.
-
-    Raises:
-        ObjectStoreError: the package of the object store is not installed.
-    """
+    """Tells whether the target may hold a release of the job already; a cheap look."""
     named = f"{job.name}-{'[0-9a-f]' * 16}"
     # Of work in a bucket nothing is at hand before its lease is held.
     if not (job.target_address and job.work_address) and any(job.target_path.glob(named)):
@@ -71,17 +63,12 @@ def any_release(job: Job) -> bool:
     if not job.target_address:
         return False
     system, root = file_system(job.target_address)
-    with told(job.target_address):
+    with sanitised_errors(job.target_address):
         return bool(system.glob(f"{root}/{named}/{MANIFEST}"))
 
 
 def is_published(job: Job, release: str) -> bool:
-    """Tells whether a release is in the target.
-
-    Raises:
-        ObjectStoreError: the package of the object store is not installed.
-        StorageError: a folder, the disk or another run stands in the way.
-    """
+    """Tells whether a release is in the target."""
     return _remote_manifest(job, release, any_manifest_of) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
@@ -92,9 +79,6 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
         job: Names the target.
         release: Its id.
         work: The work, while it is held.
-
-    Raises:
-        StorageError: it was published, but files are missing, or the store cannot be read or written.
     """
     return recalled_by(job, release, work, manifest_of, published)
 
@@ -110,16 +94,13 @@ def recalled_by(
         work: The work, while it is held.
         read: Reads the manifest that a store has; the address is for messages.
         here: Does the same of a target that is a folder.
-
-    Raises:
-        StorageError: as ``recall``.
     """
     if not job.target_address:
         return here(job, release)
     if (manifest := _remote_manifest(job, release, read)) is None:
         return None
     system, root = file_system(job.target_address)
-    with told(f"{job.target_address}/{release}"):
+    with sanitised_errors(f"{job.target_address}/{release}"):
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
@@ -134,21 +115,14 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
         job: Names the target.
         release: Its id.
         generation: Of the work's lease, so that a run that was taken over takes nothing away that its heir puts there.
-
-    Raises:
-        ObjectStoreError: the store cannot be written, or has the release by now.
     """
     system, root = unpublished(job, release)
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
 
 
 def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile]) -> None:
-    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last.
-
-    Raises:
-        StorageError: the target cannot be written, has the release by now, or a store reads back otherwise.
-    """
+    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last."""
     if not job.target_address:
         return publish(job, staging, release)
     lay_mark(job, release, work.generation)
@@ -158,11 +132,11 @@ def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, file
 
 def _put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFile]) -> None:
     system, root = unpublished(job, release)
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         for file in files:
             put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
         if wrong := sum(fetch_object(system, f"{root}/{release}/{file.path}") != file.sha256 for file in files):
-            raise ObjectStoreError.differs(job.place_of(release), wrong)
+            raise ObjectStoreError.differs(job.release_location(release), wrong)
 
 
 def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
@@ -173,15 +147,11 @@ def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
         staging: Has report, manifest and, where there is a key, signature.
         release: Its data files are in the store, and verified.
         work: The work, while it is held; asked whether it is before the manifest is put.
-
-    Raises:
-        ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
-        PointerError: the release is there, and ``CURRENT`` does not name it.
     """
-    place = job.place_of(release)
+    place = job.release_location(release)
     system, root = file_system(str(job.target_address))
     files = [path for path in sorted(staging.iterdir()) if path.is_file() and path.name != MANIFEST]
-    with told(place):
+    with sanitised_errors(place):
         for path in files:
             put_object(system, path, f"{root}/{release}/{path.name}")
         # Read back whole: what a store says it has taken is not yet what it gives.
@@ -205,9 +175,6 @@ def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[N
         job: Names the target.
         release: Its id.
         work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
-
-    Raises:
-        SkaldError: whatever the block raises.
     """
     try:
         yield
@@ -224,18 +191,13 @@ def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[N
 
 def _withdraw(job: Job, release: str, generation: int) -> None:
     system, root = file_system(str(job.target_address))
-    with told(job.place_of(release)):
+    with sanitised_errors(job.release_location(release)):
         if not system.exists(f"{root}/{release}/{MANIFEST}") and _generation(system, f"{root}/{release}/{_mark(job)}") <= generation:
             system.rm(f"{root}/{release}", recursive=True)
 
 
 def _finish(job: Job, system: Any, root: str, release: str, work: TargetWork) -> None:
-    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies.
-
-    Raises:
-        StorageError: another run has taken over; it names its own.
-        PointerError: others name theirs each time that this one looks, or the store says so.
-    """
+    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies."""
     work.check()
     for _ in range(TRIES):
         if replace_object(system, f"{root}/{CURRENT}", f"{release}\n".encode()):
@@ -267,13 +229,13 @@ def _generation(system: Any, mark: str) -> float:
 
 def _mark(job: Job) -> str:
     # Of this machine's run folder, or of work in a bucket, which is locked: what carries it is nobody else's.
-    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_place)[:8]}"
+    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_location)[:8]}"
 
 
 def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read]) -> Read | None:
     place = f"{job.target_address}/{release}"
     system, root = file_system(str(job.target_address))
-    with told(place):
+    with sanitised_errors(place):
         try:
             content = object_within(system, f"{root}/{release}/{MANIFEST}", MOST_BYTES)
         except FileNotFoundError:
@@ -283,12 +245,7 @@ def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read])
 
 @contextmanager
 def at_hand(release: str) -> Iterator[Path]:
-    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts.
-
-    Raises:
-        StorageError: there is no release, or it cannot be read.
-        EscapeError: keys of its objects lead out of it.
-    """
+    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts."""
     if not is_address(release):
         yield Path(release)
         return
@@ -300,7 +257,7 @@ def at_hand(release: str) -> Iterator[Path]:
     with temporary_folder(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
         name = root.rsplit("/", 1)[-1]
         check_names(release, [name])
-        with told(release):
+        with sanitised_errors(release):
             found = {remote.removeprefix(f"{root}/"): int(about["size"]) for remote, about in system.find(root, detail=True).items()}
             # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
             check_names(release, found)

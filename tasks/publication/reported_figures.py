@@ -12,9 +12,17 @@ from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.job.objectives import OBJECTIVES
-from schemas.release.figures import PassedColumn, RepeatedColumn
+from schemas.release.figures import PassedColumn, RepeatedColumn, tellable
+from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
+from tasks.composition.release_history import Entry, last_entry
+from tasks.counting.chunk_histograms import HISTOGRAMS
+from tasks.counting.domains import DOMAINS, ChunkReading
+from tasks.engine.runs import Run
 from tasks.lattice.recodings import Outcome
+from tasks.release.keyed_digests import keyed_file
+from tasks.source.chunks import ChunkedSource
+from tasks.store.secret import FolderSecret
 
 Figure = int | float
 OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"})
@@ -22,7 +30,7 @@ OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"}
 OF_LABELS = frozenset({"ncp", "gcp_held"})
 """Those that a method tells beside ``gcp``, and that are worked out of labels here."""
 TAXONOMIC = frozenset({"numerical_loss", "categorical_loss", "total_loss"})
-TOLD_OF_SEARCH = ("nodes", "orders_learnt")
+SEARCH_FIGURES = ("nodes", "orders_learnt")
 """What is told of a search: how many nodes its lattice has, and of how many hierarchies the order of siblings was learnt."""
 
 
@@ -36,7 +44,7 @@ def reported_ncp(recount: Recount, suppressed: int, masked: int, records: int) -
         records: Of the source.
     """
     dropped = suppressed - masked
-    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.lost.items()}
+    return {name: round((one.penalty + dropped) / records, DIGITS) for name, one in recount.losses.items()}
 
 
 def reported_loss(job: Job, found: Mapping[str, Figure], recount: Recount, suppressed: int, masked: int, records: int) -> dict[str, Figure]:
@@ -86,8 +94,8 @@ def _weights(job: Job) -> dict[str, float]:
 def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
     """Returns the three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records that are not masked."""
     records = max(recount.records - masked, 1)
-    numerical = sum((one.penalty - masked) / records for one in recount.lost.values() if one.numeric)
-    named = [(one.leaves - masked) / records for one in recount.lost.values() if not one.numeric]
+    numerical = sum((one.penalty - masked) / records for one in recount.losses.values() if one.numeric)
+    named = [(one.leaves - masked) / records for one in recount.losses.values() if not one.numeric]
     categorical = sum(named) / max(len(named), 1)
     figures = {"numerical_loss": numerical, "categorical_loss": categorical, "total_loss": (numerical + categorical) / 2}
     return {name: round(value, DIGITS) for name, value in figures.items()}
@@ -95,7 +103,7 @@ def _taxonomic(recount: Recount, masked: int) -> dict[str, float]:
 
 def reported_search(found: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what is told of a search: which nodes pass, and how many were evaluated, depends on records that no label tells of."""
-    return {name: found[name] for name in TOLD_OF_SEARCH if name in found}
+    return {name: found[name] for name in SEARCH_FIGURES if name in found}
 
 
 def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) -> dict[str, PassedColumn]:
@@ -108,7 +116,7 @@ def reported_passthrough(found: Mapping[str, PassedColumn], recount: Recount) ->
     return told
 
 
-def reported_repeats(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
+def reported_repeating_identifiers(found: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
     """Returns which identifiers repeat, without figures: the values are not published, and most records of one are one person's count."""
     return {name: RepeatedColumn() for name in found}
 
@@ -134,14 +142,14 @@ def reported_optimality(outcome: Outcome) -> str:
         return "best of the nodes tried, a step at a time from the best for single records; others could be better"
     if not outcome.unexamined:
         return "certified"
-    if outcome.bound is not None and (outcome.whole or not any(outcome.root)):
+    if outcome.bound is not None and (outcome.lattice_is_complete or not any(outcome.root)):
         return "best of the nodes counted; others could be better: raise method.effort"
     if outcome.bound is not None:
         return "best of the nodes counted; others could be better: raise memory or method.effort"
     return "best of the nodes above its roots; finer ones could be better and lie above none: raise memory or method.roots to examine them"
 
 
-def taken(job: Job) -> str | None:
+def node_origin(job: Job) -> str | None:
     """Returns whose node it is where none was looked for."""
     first = " before its rounds" if job.suppression.rounds else ""
     if job.replay is not None:
@@ -153,7 +161,7 @@ def _reached(outcome: Outcome) -> str:
     """Returns how far branch and bound came, the gap rounded up."""
     least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
     left = counted(outcome.unexamined, "node")
-    if outcome.whole or not any(outcome.root):
+    if outcome.lattice_is_complete or not any(outcome.root):
         return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
     if outcome.gap == 0:
         return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
@@ -161,3 +169,64 @@ def _reached(outcome: Outcome) -> str:
         f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
         "raise memory or method.effort"
     )
+
+
+def increment_of(run: Run, source: ChunkedSource) -> Increment:
+    """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
+    reading = ChunkReading.of(run, source)
+    keys = [(DOMAINS.key(reading, chunk), chunk.rows) for chunk in source.chunks]
+    # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
+    there = (run.store.recorded(step, [key for key, _ in keys]) for step in (DOMAINS.name, HISTOGRAMS.name))
+    domains, histograms = ([rows for (_, rows), one in zip(keys, found, strict=True) if one] for found in there)
+    last = last_entry(run.job, run.store)
+    return Increment.model_validate(
+        (_files(source, last) if last else {"since": None})
+        | {
+            "chunks": len(source.chunks),
+            "domains_reused": len(domains),
+            "histograms_reused": len(histograms),
+        }
+        | _reused(run.job, source.records, sum(domains), sum(histograms))
+    )
+
+
+def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, int | None]:
+    """Returns how many records were not counted again; None where what follows from it may be of fewer than k."""
+    told = {"domains_records": domains if part_tellable(job, domains, records) else None}
+    # What lies between both follows, too.
+    between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
+    told["histograms_records"] = histograms if between and part_tellable(job, histograms, records) else None
+    return told
+
+
+def part_tellable(job: Job, records: int, *totals: int) -> bool:
+    """Tells whether it may be told how many records a part of the source has.
+
+    Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
+
+    Args:
+        job: The job.
+        records: Of the part.
+        *totals: That are told, too, and hold the part.
+    """
+    if job.columns.person:
+        return records == 0 or all(records == total for total in totals)
+    return tellable(records, job.privacy.k, *totals)
+
+
+def _files(source: ChunkedSource, last: Entry) -> dict[str, str | int]:
+    names, contents = {name for name, _, _ in last.files}, {digest for _, digest, _ in last.files}
+    here, digests = {file.name for file in source.files}, {file.digest for file in source.files}
+    unchanged = sum(file.digest in contents for file in source.files)
+    # By content and not by name or time: a file that was moved or touched is not new.
+    changed = sum(file.digest not in contents and file.name in names for file in source.files)
+    gone = sum(name not in here and digest not in digests for name, digest, _ in last.files)
+    new = len(source.files) - unchanged - changed
+    return {"since": last.release, "unchanged": unchanged, "new": new, "changed": changed, "removed": gone}
+
+
+def source_digests(job: Job, source: ChunkedSource, secret: FolderSecret) -> tuple[SourceDigest, ...]:
+    """Returns the files of the source as a manifest tells them, in an order that says nothing."""
+    told = all(part_tellable(job, file.rows, source.records) for file in source.files)
+    digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)
+    return tuple(SourceDigest(digest=digest, records=rows if told else None) for rows, digest in digests)

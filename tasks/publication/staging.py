@@ -19,7 +19,7 @@ from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Signable, is_sealed, listing
+from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Signable, has_valid_digest, listing
 from schemas.release.files import Document
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
@@ -29,9 +29,9 @@ from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
+from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
 from tasks.store.secret import secret_of
-from tasks.store.staging import CURRENT, clear_staging, staging_prefix
+from tasks.store.temporary_folders import CURRENT, clear_staging, staging_prefix
 from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:
@@ -45,47 +45,35 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
     Where identifiers become pseudonyms, another key makes another release.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the secret of the work folder cannot be read or made.
     """
     keys = [source.keys] if source.keys else []
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
 def published(job: Job, release: str) -> Manifest | None:
-    """Returns the manifest of a release if it is published, and names it in CURRENT.
-
-    Raises:
-        StorageError: it was published, but files are missing, or its manifest is not what was written.
-    """
+    """Returns the manifest of a release if it is published, and names it in CURRENT."""
     folder = job.target_path / release
     if not folder.is_dir():
         return None
     manifest = read_manifest(folder)
     if manifest is None:
         raise StorageError.altered(release, 1)
-    lost = lost_files(folder, manifest)
+    lost = count_missing_files(folder, manifest)
     # Manifests of earlier formats had no seal.
-    lost += manifest.format >= FORMAT and not is_sealed(manifest_content(folder))
+    lost += manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))
     if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
 
 
-def lost_files(folder: Path, manifest: Signable) -> int:
+def count_missing_files(folder: Path, manifest: Signable) -> int:
     """Returns how many files are missing from a release that its manifest lists, the signature included."""
     return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
 
 
 def staging_folder(job: Job, release: str) -> Path:
-    """Makes an empty staging folder in the target, on the same file system as the release will be.
-
-    Raises:
-        StorageError: the target cannot be written.
-    """
+    """Makes an empty staging folder in the target, on the same file system as the release will be."""
     staging = job.target_path / f"{staging_prefix(job)}{release}"
     clear_staging(job)
     # What goes to an object store is made in the run folder, which is for nobody else.
@@ -113,13 +101,6 @@ def complete(
         manifest: Of the release, without them.
         recount: What was counted in its data files.
         examples: Finds records in the data files that the report may show.
-
-    Raises:
-        VerificationError: the manifest does not agree with the recount, or the files cannot be read.
-        EscapeError: links are among the staged files.
-        SigningKeyError: there is a key, and it cannot be used.
-        StorageError: the target cannot be written.
-        LargeManifestError: the manifest is larger than is read later on.
     """
     if faults := stated_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
@@ -130,10 +111,10 @@ def complete(
         texts = _texts(make_report(manifest, terms, recount, examples(manifest, terms)))
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
-    return sealed_in(job, staging, manifest, texts, report_code())
+    return write_signed_documents(job, staging, manifest, texts, report_code())
 
 
-def sealed_in(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
+def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
     """Puts the documents of a release, its manifest and, where there is a key, its signature beside the staged data, and on the disk.
 
     Args:
@@ -145,11 +126,6 @@ def sealed_in(job: Job, staging: Path, manifest: Published, texts: Mapping[str, 
 
     Returns:
         The manifest as it is published.
-
-    Raises:
-        SigningKeyError: there is a key, and it cannot be used.
-        StorageError: the target cannot be written.
-        LargeManifestError: the manifest is larger than is read later on.
     """
     signer = signer_of(job)
     try:
@@ -169,11 +145,7 @@ def sealed_in(job: Job, staging: Path, manifest: Published, texts: Mapping[str, 
 
 
 def signer_of(job: Job) -> Signer | None:
-    """Returns what signs the release, or None where the environment names no key.
-
-    Raises:
-        SigningKeyError: it names one that cannot be used.
-    """
+    """Returns what signs the release, or None where the environment names no key."""
     if not os.environ.get(SIGNING_KEY):
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
@@ -182,11 +154,7 @@ def signer_of(job: Job) -> Signer | None:
 
 
 def publish(job: Job, staging: Path, release: str) -> None:
-    """Renames a complete staging folder to the release, then points CURRENT to it.
-
-    Raises:
-        StorageError: the release exists already or cannot be written, or CURRENT cannot be.
-    """
+    """Renames a complete staging folder to the release, then points CURRENT to it."""
     try:
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / release)
@@ -201,21 +169,12 @@ def publish(job: Job, staging: Path, release: str) -> None:
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Writes a report in both forms, each whole or not at all; returns the files.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Writes a report in both forms, each whole or not at all; returns the files."""
     return write_texts(folder, _texts(report))
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files.
-
-    Raises:
-        ListedReportError: it lists others.
-        StorageError: the disk is full, the folder cannot be written, or it is not a release.
-    """
+    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files."""
     manifest = read_manifest(release)
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}
@@ -229,26 +188,18 @@ def _texts(report: Report) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes files of a release by name, each whole or not at all; returns them.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Writes files of a release by name, each whole or not at all; returns them."""
     return [_write(folder / name, text) for name, text in texts.items()]
 
 
 def _write(path: Path, text: str) -> Path:
-    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    write_atomically(path, lambda part: part.write_text(text, "utf-8"))
     open_up(path)
     return path
 
 
 def point_current(job: Job, release: str) -> None:
-    """Names a release in ``CURRENT``, by one rename.
-
-    Raises:
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Names a release in ``CURRENT``, by one rename."""
 
     def write(part: Path) -> int:
         written = part.write_text(f"{release}\n")
@@ -256,4 +207,4 @@ def point_current(job: Job, release: str) -> None:
         flush(part)
         return written
 
-    write_whole(job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(job))
+    write_atomically(job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(job))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,51 +10,85 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.errors.refusals import OverlapError
-from schemas.errors.storage import PeopleLostError
+from schemas.errors.storage import AfterPublicationError, PeopleLostError
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms
-from schemas.release.unreported import Unreported
-from tasks.composition.known import KnownRecords
+from schemas.release.terms import Terms, Unreported
+from tasks.composition.earlier import KnownRecords
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import ReleaseRegistry, open_registry
-from tasks.composition.release_history import forget_older, oldest_kept, write_entry
+from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
-from tasks.counting.repeats import find_repeats
+from tasks.counting.repeats import find_repeating_identifiers
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
-from tasks.lineage.addresses import lineage_of
-from tasks.passthrough.untreated import check_published, look_through
+from tasks.lineage.events import lineage_of
+from tasks.passthrough.untreated import check_published, measure_untreated_columns
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.after_publication import Publication, true_of
 from tasks.publication.deliveries import deliver_files, examples_delivered
-from tasks.publication.increments import increment_of, source_digests
-from tasks.publication.outputs import check_output, csv_layout, stage_output
+from tasks.publication.outputs import check_output, csv_layout, numbered, stage_output
 from tasks.publication.pseudonym_digests import disclosed_by
-from tasks.publication.recount_calls import KeptMembers, Written
+from tasks.publication.recount_calls import Written, WrittenMembers
 from tasks.publication.recounts import recount_written
 from tasks.publication.refusals import attack_written, check_linked, check_untreated, with_attacks
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
-from tasks.publication.reported_figures import reported_repeats
-from tasks.publication.staged_files import numbered
+from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
-from tasks.release.keyed import keyed_hierarchies
+from tasks.release.keyed_digests import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
-from tasks.store.files import write_whole
+from tasks.store.files import write_atomically
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.people import NO_PERSONS, WrittenPersons
 
-LEFT_OVER = "artefacts that it needs no more could not be removed, which the same command does"
+
+@dataclass
+class Publication:
+    """A release on its way.
+
+    Attributes:
+        undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
+    """
+
+    undone: str = ""
+
+
+@contextmanager
+def true_of(release: str) -> Iterator[Publication]:
+    """Lets a block note that its release is published, and turns what fails from then on into a sentence that says so.
+
+    Args:
+        release: Its id.
+    """
+    publication = Publication()
+    try:
+        yield publication
+    except Exception as error:
+        if not publication.undone or os.environ.get("SKALD_DEBUG"):
+            raise
+        raise AfterPublicationError.of_release(release, publication.undone, _reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Returns what the system said, or else the kind of the error alone: its text may hold a cell, or say that nothing was published."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
+
+
+LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which the same command does"
 
 
 @dataclass(frozen=True)
@@ -67,11 +102,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Reads the source; returns with it the release that this job has made of it already, if it has.
-
-    Raises:
-        SkaldError: the source or the release is not as it should be.
-    """
+    """Reads the source; returns with it the release that this job has made of it already, if it has."""
     if run.job.replay is not None:
         replayed(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -86,11 +117,11 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
             run.increment = increment_of(run, source)
         else:
             with true_of(release) as publication:
-                publication.undone = LEFT_OVER
+                publication.undone = LEFTOVER_NAMES
                 run.published()
     if manifest is None:
         with run.phase("columns"):
-            run.passthrough, source = look_through(run, source)
+            run.passthrough, source = measure_untreated_columns(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -103,7 +134,7 @@ def verify_and_publish(
     source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: KeptPeople = NONE_KEPT,
+    people: WrittenPersons = NO_PERSONS,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
@@ -115,14 +146,6 @@ def verify_and_publish(
         describe: Makes the manifest of the staged files and their recount.
         people: Who is in which class; nothing where the job names no person.
         claim: The levels that labels are said to be of; None where classes have labels of their own.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
-        PeopleLostError: what was kept of people is gone or altered.
-        LinkedError: pseudonyms show people's records to whom fewer than k are like.
-        UntreatedError: untreated columns tell fewer than k apart together, and the policy forbids to accept it.
-        OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
-        SkaldError: the source changed, or the target cannot be written.
     """
     release = release_id(run.job, source)
     with withdrawn_if_refused(run.job, release, run.work), true_of(release) as publication:
@@ -134,7 +157,7 @@ def _verified_and_published(
     source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: KeptPeople,
+    people: WrittenPersons,
     claim: ClaimedLevels | None,
     publication: Publication,
 ) -> PublishedRelease:
@@ -142,9 +165,9 @@ def _verified_and_published(
     # What follows knows only the job.
     forget_large_coding(job)
     with run.phase("identifiers"):
-        repeats = find_repeats(run, source)
+        repeats = find_repeating_identifiers(run, source)
         known = KnownRecords(run, source)
-        known.look()
+        known.read_linkage_keys()
     with run.phase("verify"):
         staging = staging_folder(job, release)
         try:
@@ -165,14 +188,14 @@ def _verified_and_published(
         "evolved": source.evolved,
         "increment": run.increment,
         "columns": dict(layout.types),
-        "repeats": reported_repeats(repeats),
+        "repeats": reported_repeating_identifiers(repeats),
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
     }
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            joining = _joined(run, source, written, registry, KeptMembers(people.people, people.classes)) if registry else Joining()
+            joining = _joined(run, source, written, registry, WrittenMembers(people.people, people.classes)) if registry else Joining()
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
@@ -183,14 +206,14 @@ def _verified_and_published(
             others = {"repeats": repeats, "overlaps": related["overlaps"] or (), "attacks": source_attacks}
             run.untold = run.untold.model_copy(update=others)
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
-    publication.undone = LEFT_OVER
-    run.published(forget_older(run.store), oldest_kept(run.store))
+    publication.undone = LEFTOVER_NAMES
+    run.published(forget_older(run.store), oldest_release_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
     return _told(PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
 
 
 def _written(
-    run: Run, source: ChunkedSource, files: Sequence[Artifact], staging: Path, people: KeptPeople, claim: ClaimedLevels | None
+    run: Run, source: ChunkedSource, files: Sequence[Artifact], staging: Path, people: WrittenPersons, claim: ClaimedLevels | None
 ) -> tuple[list[PublishedFile], Csv, Recount]:
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
     job, release = run.job, release_id(run.job, source)
@@ -202,9 +225,9 @@ def _written(
         staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = Written(release, tuple(staged), layout, staging, claim)
     # Records in the place of people would be a promise that nobody asked for.
-    if lost := sum(not run.store.whole(one) for one in (*people.people, *people.classes)):
+    if lost := sum(not run.store.is_complete(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return staged, layout, recount_written(run, written, source, KeptMembers(people.people, people.classes))
+    return staged, layout, recount_written(run, written, source, WrittenMembers(people.people, people.classes))
 
 
 def _finished(
@@ -212,7 +235,7 @@ def _finished(
     staging: Path,
     manifest: Manifest,
     counted: Recount,
-    people: KeptPeople,
+    people: WrittenPersons,
     registry: ReleaseRegistry | None,
     staged: Sequence[PublishedFile],
     publication: Publication,
@@ -251,7 +274,7 @@ def _finished(
     return step_here("publish", "publish", finish, lineage_of(job, manifest))
 
 
-def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: KeptMembers) -> Joining:
+def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: WrittenMembers) -> Joining:
     """Returns what the pseudonyms of a release join it to."""
     return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 
@@ -269,7 +292,7 @@ def _keep_untold(run: Run) -> None:
     """Writes what the release does not tell into the work folder, for whoever runs the job; with work in a bucket it goes with the run."""
     if run.untold and run.job.work_address is None and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
-        write_whole(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
+        write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
 
 
 def _told(done: PublishedRelease) -> PublishedRelease:

@@ -14,7 +14,7 @@ from pyarrow import ipc
 from core.columns.coding import Coder
 from core.mondrian.axes import Order, axis_of
 from core.mondrian.ranks import CutAxes
-from core.order.records import canonical, marks
+from core.order.records import canonical, record_hashes
 from core.persons.digests import Digests
 from core.units.rows import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
@@ -25,7 +25,7 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import each
-from tasks.lattice.promises import check_enough, whole_counts
+from tasks.lattice.promises import check_enough, source_value_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FileStep
@@ -52,7 +52,7 @@ class JobRecords:
     sensitive: tuple[NDArray[np.integer], ...]
     order: NDArray[np.intp]
     chunks: tuple[int, ...]
-    wholes: tuple[NDArray[np.int64], ...]
+    source_counts: tuple[NDArray[np.int64], ...]
     unit: Unit = EVERY_RECORD
 
     @classmethod
@@ -70,7 +70,7 @@ class JobRecords:
         Args:
             coding: Of the run.
             columns: Shape (n,) per QID, then per sensitive column: the code of each value.
-            marked: Shape (n,), from ``marks``.
+            marked: Shape (n,), from ``record_hashes``.
             digests: Shape (n,), the digest of each record's person; None where no person is named.
             chunks: Number of records of each chunk.
             wholes: As the attribute; counted if left out, where these are all records.
@@ -82,10 +82,10 @@ class JobRecords:
             codes[:, position] = column[order]
         unit = unit_of_records(None if digests is None else digests[order])
         sensitive = tuple(column[order] for column in columns[qids:])
-        return cls(codes, sensitive, order, chunks, wholes_of(coding, sensitive, unit) if wholes is None else wholes, unit)
+        return cls(codes, sensitive, order, chunks, source_counts_of(coding, sensitive, unit) if wholes is None else wholes, unit)
 
 
-def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
+def source_counts_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
     """Returns how many records have each value of each sensitive column, or where persons are named how many persons.
 
     Args:
@@ -94,7 +94,7 @@ def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Un
         unit: Whose they are.
     """
     if unit.adds_up:
-        return tuple(whole_counts(coding, position) for position in range(len(sensitive)))
+        return tuple(source_value_counts(coding, position) for position in range(len(sensitive)))
     return tuple(unit.count(codes.astype(np.int64), domain.size) for codes, domain in zip(sensitive, coding.sensitive, strict=True))
 
 
@@ -119,7 +119,7 @@ def _code(given: RecordReading, chunk: Chunk, path: Path) -> int:
     try:
         for batch in read_published(job, source, chunk, wanted):
             codes = [coder.code(batch.column(name)) for coder, name in zip(coders, names, strict=True)]
-            marked = marks([batch.column(name) for name in source.payload], batch.num_rows)
+            marked = record_hashes([batch.column(name) for name in source.payload], batch.num_rows)
             whose = [] if digests is None else [digests[rows : rows + batch.num_rows]]
             arrays = [pa.array(column) for column in (*codes, marked, *whose)]
             coded = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
@@ -145,11 +145,7 @@ CODED = FileStep(
 
 
 def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Artifact]:
-    """The records of all chunks as codes.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """The records of all chunks as codes."""
     return each(run, CODED, RecordReading(run.job, domain, run.store, run.spill, source), source.chunks)
 
 
@@ -160,11 +156,7 @@ def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
 
 
 def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
-    """Puts the records of all chunks into one matrix.
-
-    Raises:
-        PrivacyError: there are fewer than k, or fewer persons, or they do not fit the job's memory.
-    """
+    """Puts the records of all chunks into one matrix."""
     count = sum(part.rows for part in parts)
     check_enough(job, count)
     needed = bytes_of_records(job, coding, count)
@@ -195,9 +187,6 @@ def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
         job: The job.
         coding: Domains and hierarchies.
         order: Of siblings, where it is free.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     qids = job.columns.quasi_identifiers
     of_qids = zip(qids, coding.domains, coding.hierarchies, strict=True)

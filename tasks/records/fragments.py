@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import marks
+from core.order.records import record_hashes
 from core.persons.digests import Digests
 from core.recoding.classes import Sets
 from schemas.errors.base import PrivacyError
@@ -15,20 +15,14 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import check_intervals, check_promise, whole_counts
+from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records
 from tasks.records.partitions import ways_of
 from tasks.records.recodings import recoded
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Tells whether the records are to be shared out: asked for, or too many for the memory.
-
-    Raises:
-        FragmentsError: the job wants fragments, and outliers suppressed, which takes a pool of all records.
-        PrivacyError: fewer than k records, all of them together break a privacy model, or the memory does not hold such a pool.
-        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
-    """
+    """Tells whether the records are to be shared out: asked for, or too many for the memory."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -55,13 +49,10 @@ def published_fragment(
 
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
-    wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
-    records = JobRecords.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
+    wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = JobRecords.of(coding, list(codes.T), record_hashes(payload.columns, len(codes)), digests, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0

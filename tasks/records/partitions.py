@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.canon import canon
 from core.clustering.gower import Points, gower_points
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Cut, Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
 from core.recoding.prices import LabelPrices
@@ -58,10 +56,6 @@ def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD)
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
         unit: Whose the records are; k persons or more where persons are named.
-
-    Raises:
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: the hierarchy's file cannot be read.
     """
     entry = METHODS[job.method.name]
     by = entry.partition
@@ -84,9 +78,6 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
         coding: Domains and hierarchies.
         unit: Whose the records are.
         made: The classes.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     published = made.classes[made.classes >= 0]
     sizes = np.bincount(published)
@@ -131,11 +122,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by a VP-tree on the distance of the numerical QIDs.
-
-    Raises:
-        SourceError: no QID is numerical.
-    """
+    """Makes classes by a VP-tree on the distance of the numerical QIDs."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
@@ -144,11 +131,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes Mondrian's classes, their outliers set apart and cut again.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Makes Mondrian's classes, their outliers set apart and cut again."""
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
@@ -166,11 +149,7 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) 
 
 
 def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish."""
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
@@ -198,7 +177,7 @@ def _without_outliers(
 
 
 def _figures(handled: Handled) -> dict[str, int]:
-    return {"outliers": handled.detected, "left": handled.left, "recovered": handled.recovered, "merged": handled.merged}
+    return {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
 
 
 def _counted(classes: NDArray[np.int32], figures: Mapping[str, int] | None = None) -> Partitioned:

@@ -26,9 +26,9 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
-from tasks.engine.steps import one, takes_wholes
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, found_recoding, kept_outcome
-from tasks.lattice.promises import asked, most_suppressed, nothing_left, promise_of
+from tasks.engine.steps import one, remote_takes_all_chunks
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, read_search_outcome
+from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
 from tasks.records.coding import JobRecords, gather
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
@@ -58,7 +58,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
     """
     job, coding, store, key = given.job, given.coding, given.store, RECODE.key(given, parts)
-    if kept := found_recoding(store, key, OF_RECORDS):
+    if kept := read_recoding_artifacts(store, key, OF_RECORDS):
         return kept
     records = gather(job, coding, parts, store)
     made, found = recoded(job, coding, records)
@@ -66,10 +66,10 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
     if made.suppressed > most:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
-        raise nothing_left(job, coding)
+        raise no_class_error(job, coding)
     outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
-        outcome=kept_outcome(store, key, outcome),
+        outcome=read_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
         classes=store.make(OF_RECORDS["classes"], key, ".parquet", lambda path: _write_classes(path, made)),
     )
@@ -80,33 +80,23 @@ RECODE = FilesStep(
     make=_recode,
     # Not sorted: classes are kept by where a record stands, chunk after chunk.
     reads=lambda _given, parts: [part.sha256 for part in parts],
-    settings=lambda given: asked(given.job, given.coding),
+    settings=lambda given: class_settings(given.job, given.coding),
 )
 """The classes that the job's algorithm makes of all records."""
 
 
 def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """The job's algorithm on all records.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
-    return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=takes_wholes(run))
+    """The job's algorithm on all records."""
+    return one(run, RECODE, DomainTable.of(run, domain), parts, run.job.method.name, elsewhere=remote_takes_all_chunks(run))
 
 
 def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
-
-    Raises:
-        PrivacyError: no class is left.
-        SourceError: CANON was asked for, and no QID is numerical.
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes."""
     criteria, unit = _criteria(job, coding, records), records.unit
     found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
-            raise nothing_left(job, coding, criteria.column_held() if criteria else None)
+            raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
         how = ClassPublication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
@@ -134,7 +124,7 @@ def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
     if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
-    wholes = dict(zip(names, records.wholes, strict=True))
+    wholes = dict(zip(names, records.source_counts, strict=True))
     promise, unit = promise_of(job, coding), records.unit
     if (whose := unit.figures()) is not None:
         promise = promise.of_people(wholes, whose[0])
@@ -194,11 +184,7 @@ _loading = Lock()
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Reads what the classes publish, once per process.
-
-    Raises:
-        StorageError: an artefact is not what its step promises.
-    """
+    """Reads what the classes publish, once per process."""
     key = (*coding.key, artifacts.classes.sha256, job.intervals)
     with _loading:
         if key not in _loaded:

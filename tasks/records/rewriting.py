@@ -16,9 +16,9 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import LabelledClasses, assigned, load_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
-from tasks.writing.classes import published_beside, set_apart
-from tasks.writing.people import Assigned, KeptPeople
-from tasks.writing.rewriting import Place, Rewriting, rewrite
+from tasks.writing.classes import count_additional_columns, write_class_records
+from tasks.writing.people import Assigned, WrittenPersons
+from tasks.writing.rewriting import ChunkPosition, Rewriting, rewrite
 
 
 @dataclass(frozen=True)
@@ -30,33 +30,31 @@ class RecordRewriting(Rewriting):
         """What the classes publish, as ``Rewriting`` has it."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: Place) -> list[object]:
+    def read(self, place: ChunkPosition) -> list[object]:
         """Returns what the classes of a chunk's records depend on."""
         return [place.chunk.key, place.number, self.recoding.digests]
 
-    def classes(self, place: Place) -> NDArray[np.int32]:
+    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
         return assigned(self.recoding, place.number, self.store)
 
-    def assigned(self, place: Place) -> Assigned:
+    def assigned(self, place: ChunkPosition) -> Assigned:
         """Returns the classes of a chunk's records, and what these publish beside labels."""
         classes = self.classes(place)
         if not self.source.payload:
             return classes, {}
-        return classes, published_beside(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
+        return classes, count_additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
-    def write_run(self, place: Place, path: Path) -> int:
+    def write_run(self, place: ChunkPosition, path: Path) -> int:
         """Writes the released records of a chunk apart by output file; returns how many there are."""
         classes, payload = _published(self, self.classes(place), place.chunk)
-        return set_apart(path, self.job, self.source, self.labels, self.sizes, classes, payload)
+        return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
 
-def rewrite_records(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
-    """Every chunk joined to the classes of its records, as ``rewrite`` has it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+def rewrite_records(
+    run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
+) -> tuple[list[Artifact], WrittenPersons]:
+    """Every chunk joined to the classes of its records, as ``rewrite`` has it."""
     return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,20 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from core.recount.groups import RECORDS, Groups
 from core.recount.source_rows import bounded_sql, without_spellings_sql
-from schemas.errors.base import JobError, SourceError
+from core.recount.truth import DigestPart
+from schemas.errors.base import JobError, SourceError, listed
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest
-from tasks.release.keyed import hierarchies_as_in, is_of_files
-from tasks.source.bounds.int96 import UNIT
+from schemas.release.manifest import MASK, Manifest, published_qids
+from tasks.recount.rows import ReleaseRows
+from tasks.release.keyed_digests import hierarchies_as_in, is_of_files
+from tasks.source.bounds.unpacked import UNIT
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.source.stable_files import source_digest
 from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
-from tasks.store.secret import FolderSecret, known_secrets
+from tasks.store.secret import FolderSecret, read_secrets
 
 
 class Original(NamedTuple):
@@ -41,8 +45,8 @@ class Original(NamedTuple):
     relation: str
     columns: pa.Schema
     digests: tuple[str, ...] = ()
-    is_whole: bool = True
-    given: str = ""
+    is_complete: bool = True
+    source_relation: str = ""
 
     def persons(self, job: Job) -> dict[str, bool]:
         """Return what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
@@ -50,11 +54,7 @@ class Original(NamedTuple):
 
 
 def original_of(job: Job) -> Original | None:
-    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet.
-
-    Raises:
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
     if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return None
     try:
@@ -73,7 +73,7 @@ def original_of(job: Job) -> Original | None:
         return Original(read, whole, tuple(digests))
     numbered = [(normalised_relation(job, relation([part], numbered=True)), digest) for part, digest in zip(parts, digests, strict=True)]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
-    return Original(bounded, whole, tuple(digests), given=read)
+    return Original(bounded, whole, tuple(digests), source_relation=read)
 
 
 def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
@@ -92,16 +92,12 @@ def _columns(file: Path) -> pa.Schema:
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Returns why the records of a release cannot be held against the source; empty where they can.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns why the records of a release cannot be held against the source; empty where they can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
         return "the source is not at hand as Parquet files of this machine"
-    known = known_secrets(job)
+    known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
         least = "" if known else ", or is: the secret of its digests is not at hand"
         return f"the source is not what it was when the release was made{least}"
@@ -123,7 +119,7 @@ def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, 
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
-def as_given(values: pa.Array, original: Original, column: str) -> pa.Array:
+def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
     """Returns the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
@@ -135,3 +131,76 @@ def as_given(values: pa.Array, original: Original, column: str) -> pa.Array:
     except pa.ArrowInvalid:
         # Files that differ are read in the finer unit.
         return values.cast(pa.timestamp(values.type.unit, given.tz))
+
+
+@dataclass(frozen=True)
+class ReleaseAndSource:
+    """What is held against what.
+
+    Attributes:
+        rows: Of the release and of the source.
+        unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
+            or all are.
+        original: The source.
+        types: DuckDB's types of the source's columns.
+        published: Those of the release's columns.
+        names: The columns that are published as they are.
+    """
+
+    rows: ReleaseRows
+    unmasked: str
+    original: Original
+    types: dict[str, str]
+    published: dict[str, str]
+    names: Sequence[str]
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The database of what was counted."""
+        return self.rows.connection
+
+    @property
+    def release(self) -> str:
+        """What the release is read as."""
+        return self.rows.release
+
+    @property
+    def source(self) -> str:
+        """What the source is read as."""
+        return self.rows.source
+
+    @property
+    def untreated_parts(self) -> list[DigestPart]:
+        """What is published as it is, in both."""
+        return [self._column(name) for name in self.names]
+
+    def _column(self, name: str) -> DigestPart:
+        column = quote(name)
+        # A value that does not fit becomes null and is missed in the counts; CAST would end the recount, with the value in its message.
+        source = f"s.{column}" if self.types[name] == self.published[name] else f"TRY_CAST(s.{column} AS {self.published[name]})"
+        return DigestPart(f"r.{column}", source)
+
+    def lacking(self, job: Job) -> list[str]:
+        """Returns which columns of the release the source does not have."""
+        wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
+        absent = [name for name in wanted if name not in self.types]
+        return [f"the source has no {listed(absent)}"] if absent else []
+
+
+def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> ReleaseAndSource:
+    """Looks at the columns of both, and for masked records."""
+    types, published = rows.types("source"), rows.types("release")
+    others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
+    names = [name for name in published if name not in others]
+    return ReleaseAndSource(rows, _unmasked(job, rows), original, types, published, names)
+
+
+def _unmasked(job: Job, rows: ReleaseRows) -> str:
+    """Returns the records that are not masked; all of them where all look so, because that is what their levels publish."""
+    release = rows.release
+    if not job.suppression.masks:
+        return release
+    starred = " AND ".join(f"r.{quote(name)}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for name in published_qids(job))
+    counts = Groups(f"{release} AS r", counts=((f"count(*) FILTER ({starred})", "masked"), *RECORDS))
+    [(masked, records)] = rows.connection.execute(f"FROM {rows.grouped('release', counts)}").fetchall()
+    return f"(SELECT * FROM {release} AS r WHERE NOT ({starred}))" if 0 < masked < records else release

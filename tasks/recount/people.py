@@ -12,13 +12,13 @@ from core.recount.linked import LinkCount, discloses_people, linked_sql, owners_
 from core.recount.people import (
     PersonCount,
     combinations_sql,
-    held_sql,
+    holder_values_sql,
     people_sql,
     persons_of_source_sql,
+    source_counts_sql,
+    source_pairs_sql,
     unexpected_values_sql,
     valued_sql,
-    valued_whole_sql,
-    whole_counts_sql,
 )
 from core.recount.spreads import one_value_sql
 from schemas.errors.base import listed
@@ -45,16 +45,16 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    values = len(values_known(job, files))
-    connection.execute(held_sql(COMBINATIONS, *read_people(files), len(qids), values, HELD))
+    values = len(person_values_known(job, files))
+    connection.execute(holder_values_sql(COMBINATIONS, *read_people(files), len(qids), values, HELD))
     [row] = connection.execute(people_sql(COMBINATIONS, HELD, values, job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 
-def values_known(job: Job, files: PeopleFiles) -> list[str]:
+def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
     """Returns of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
     kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
-    return job.privacy.with_others(job.columns.kept_values)[:kept]
+    return job.privacy.with_others(job.columns.values_published_as_is)[:kept]
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
@@ -66,7 +66,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
         files: Where the persons are.
     """
     counted = {}
-    for column in values_known(job, files):
+    for column in person_values_known(job, files):
         if column in job.columns.sensitive:
             [(classes, records)] = connection.execute(one_value_sql(COMBINATIONS, HELD, _value(job, column))).fetchall()
             counted[column] = int(classes), int(records)
@@ -145,14 +145,14 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
     return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
-def whole_of_people(job: Job, column: str, original: Original | None) -> str:
+def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
     """Returns the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
     if original is None:
-        return whole_counts_sql(valued_whole_sql(HELD, _value(job, column)))
-    return whole_counts_sql(
+        return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
+    return source_counts_sql(
         persons_of_source_sql(original.relation, original.persons(job), quote(column)), original.relation, quote(column)
     )
 
 
 def _value(job: Job, column: str) -> str:
-    return f"value_{job.privacy.with_others(job.columns.kept_values).index(column)}"
+    return f"value_{job.privacy.with_others(job.columns.values_published_as_is).index(column)}"

@@ -15,15 +15,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.people_of_source import classes_sql, given_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql
+from core.recount.people import classes_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql, source_persons_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_qids
-from tasks.recount.labels.published import published_source
-from tasks.recount.original import Original
+from tasks.recount.original import Original, ReleaseAndSource, release_and_source
 from tasks.recount.people import PeopleFiles
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
-from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
+from tasks.recount.published_values import published_source
 from tasks.recount.rows import RowsHere
 from tasks.release.files import Csv, relation_of
 from tasks.store.database import connect, leave_for, literal, quote
@@ -62,12 +61,6 @@ def people_of_source(
         original: The source that they were made of.
         claim: The levels that their labels are said to be of.
         folder: Where the persons are written; nobody else may read it.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
-        VerificationError: a DuckDB file holds no plain table.
-        duckdb.Error: the files or the source cannot be read.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)
@@ -101,8 +94,8 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
-    values = [quote(name) for name in job.privacy.with_others(job.columns.kept_values)]
-    connection.execute(given_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
+    values = [quote(name) for name in job.privacy.with_others(job.columns.values_published_as_is)]
+    connection.execute(source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
     [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):
         return PeopleOfSource(because=SINGLE)

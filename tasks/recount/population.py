@@ -23,7 +23,7 @@ from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
 from schemas.release.claimed_levels import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.original import Original, fetched, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.source.partitions import relation
 from tasks.store.database import quote
@@ -35,11 +35,7 @@ Pairs = Counter[tuple[int, int]]
 
 
 def population_of(job: Job) -> Original | None:
-    """Returns the population as DuckDB reads it; None where the job names none.
-
-    Raises:
-        PopulationError: a pattern matches nothing, a file is no Parquet, or quasi-identifiers are missing.
-    """
+    """Returns the population as DuckDB reads it; None where the job names none."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -65,11 +61,6 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         job: Names the population.
         connection: The database.
         release: What it reads the data files as.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: it is not as the job has it.
-        duckdb.Error: files cannot be read.
     """
     population = population_of(job)
     if population is None:
@@ -84,7 +75,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         raise PopulationError.no_parquet() from None
     spans, numbers, places = [], [], []
     for number in range(len(qids)):
-        of_classes, span, mine = _fitted(job, number, classes, as_given(rows[qids[number].name], population, qids[number].name))
+        of_classes, span, mine = _fitted(job, number, classes, with_source_types(rows[qids[number].name], population, qids[number].name))
         spans.append(span)
         numbers.append(of_classes)
         places.append(mine)
@@ -95,11 +86,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
-    """Returns the label of each class, what labels cover, and where the value of each row stands.
-
-    Raises:
-        PopulationError: the labels mean nothing among values of that type.
-    """
+    """Returns the label of each class, what labels cover, and where the value of each row stands."""
     qid = job.columns.quasi_identifiers[number]
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()

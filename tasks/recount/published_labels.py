@@ -24,8 +24,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.manifest import MASK, published_columns
-from tasks.recount.original import as_given, fetched
-from tasks.recount.release_and_source import ReleaseAndSource
+from tasks.recount.original import ReleaseAndSource, fetched, with_source_types
 from tasks.store.database import quote
 
 
@@ -54,7 +53,7 @@ class PublishedLabels:
     source: NDArray[np.int64]
     order: NDArray[np.int64]
     owners: NDArray[np.int32] | None
-    kept: bool
+    is_released: bool
     claimed: bool = True
 
     @property
@@ -74,12 +73,7 @@ class PublishedLabels:
 
 
 def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
-    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
-        SkaldError: whatever a task raises.
-    """
+    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs."""
     if not job.columns.quasi_identifiers:
         # One of several tables may have none.
         return
@@ -102,9 +96,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
         sides: Release and source.
         number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
-
-    Raises:
-        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
     columns = tuple(map(quote, published_columns(job, qid)))
@@ -113,8 +104,8 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
-    held = as_given(values["value"], sides.original, qid.name)
-    shown = [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
+    held = with_source_types(values["value"], sides.original, qid.name)
+    shown = [with_source_types(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
     found = labels_of_levels(job, sides, qid, held, shown, claim) if claim and qid.name in claim.levels else None
     order, spans = found or _read_anyhow(job, qid, held, shown)
     source = np.zeros(spans.null + 1, np.int64)
@@ -141,9 +132,6 @@ def labels_of_levels(
 
     Returns:
         Where each value stands, and what labels cover; None where there are no such levels, or a label is of none of them.
-
-    Raises:
-        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)

@@ -19,14 +19,13 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
-from tasks.recount.columns import are_wide, column_faults_of, read_faults
-from tasks.recount.labels.published import few_people_faults, published_source
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
-from tasks.recount.rows import RowsHere
-from tasks.recount.spreads import count_spreads, whole_of
+from tasks.recount.published_values import few_people_faults, published_source
+from tasks.recount.rows import RowsHere, are_wide, column_faults_of, read_faults
+from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.together import count_together_of_people
 from tasks.recount.verdict import AdditionalCounts, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -67,12 +66,6 @@ def recount(
         claim: The levels that labels are said to be of, where they are of any.
         uncounted: Why it is not known who is in which class, where it is not.
         untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        PopulationError: the population is not as the job has it.
-        VerificationError: the files do not keep the job's promise, or cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
@@ -87,7 +80,7 @@ def recount(
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
-            rows.put_together([relation_of(connection, [file]) for file in some])
+            rows.concatenate([relation_of(connection, [file]) for file in some])
         qids, by_people = [quote(name) for name in published_qids(job)], bool(people and job.columns.person)
         classes = count_in_classes(
             job,
@@ -95,7 +88,7 @@ def recount(
             source,
             people,
             original,
-            lambda column: whole_of(job, rows, column, original, by_people=by_people),
+            lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
             rows.alike(source),
         )
         # What the classes took is given back before values and labels are held.
@@ -131,9 +124,6 @@ def count_in_classes(
         original: Has the types of the source's columns.
         whole_of: As for ``count_spreads``.
         alike: The same records, equal ones together, where they were put together.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     qids, records = [quote(name) for name in published_qids(job)], alike or Alike(source)
     counts = count_classes(connection, records, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
@@ -151,11 +141,7 @@ def by_person(classes: Recount, persons: PersonCount) -> Recount:
 
 
 def read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
-    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large.
-
-    Raises:
-        VerificationError: a DuckDB file holds no plain table.
-    """
+    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large."""
     relation = relation_of(connection, files, layout)
     if files[0].suffix != ".csv":
         return relation
@@ -191,14 +177,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verifies a published release as ``verify_against`` does, with the source as it is at hand.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
-    """
+    """Verifies a published release as ``verify_against`` does, with the source as it is at hand."""
     return verify_against(job, release, original_of(job), people)
 
 
@@ -214,19 +193,13 @@ def verify_against(
         release: The folder.
         original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        PopulationError: the population is not as the job has it.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest) if manifest else []
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
         # Another source has other shares, by which an honest release could seem to break its t.
-        original = original._replace(is_whole=not unproved)
+        original = original._replace(is_complete=not unproved)
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
         with temporary_folder_of(job, "verify") as spill:
@@ -257,11 +230,7 @@ def _people_found_out(
     claim: ClaimedLevels | None,
     spill: Path,
 ) -> PeopleOfSource:
-    """Finds out from job and source who is in which class.
-
-    Raises:
-        VerificationError: columns are not those of the job, or the files cannot be read.
-    """
+    """Finds out from job and source who is in which class."""
     if unproved or original is None:
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
@@ -280,7 +249,7 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Returns whether the risk of a manifest is not that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not found.persons):
         return []
-    starred, masked = found.starred(manifest.masked)
+    starred, masked = found.fully_suppressed_units(manifest.masked)
     if manifest.risk["after"] == risk_of_files(found.unit_sizes, starred, manifest.suppressed, masked):
         return []
     return ["the manifest's risk is not that of the classes in the files"]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
 
+from core.recount.classes import column_faults
 from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql
+from schemas.job.job import Job
+from schemas.release.manifest import published_payload, published_qids
+from tasks.release.files import partition_of
 
 Side = Literal["release", "source"]
 SAMPLED, COPIES = 1 << 15, 4
@@ -32,38 +41,19 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Counts groups of all rows of a side; returns what the database reads them as, each group once.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Counts groups of all rows of a side; returns what the database reads them as, each group once."""
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
-        """Is told which groups of a side will be asked for: where each reading costs, one serves all of them.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Is told which groups of a side will be asked for: where each reading costs, one serves all of them."""
         return
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-            SkaldError: whatever a task raises.
-        """
+        """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once."""
 
     @abstractmethod
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Returns DuckDB's types of the columns of a side."""
 
     def alike(self, release: str) -> Alike:
         """Returns records of the release as statements count them for which equal ones are the same, each by itself or together.
@@ -90,16 +80,13 @@ class RowsHere(ReleaseRows):
         self.connection, self.release, self.source, self.wide = connection, release, source, wide
         self._tables, self._copies = 0, ""
 
-    def put_together(self, parts: Sequence[str]) -> None:
+    def concatenate(self, parts: Sequence[str]) -> None:
         """Puts equal records of the release together, where there are many: each is read once then, and not for every question.
 
         Whether there are, some of them tell; if these mislead, the database has more to hold and to set aside, and counts the same.
 
         Args:
             parts: What some of the files are read as, each by itself.
-
-        Raises:
-            duckdb.Error: they cannot be read.
         """
         if self.wide:
             return
@@ -117,11 +104,7 @@ class RowsHere(ReleaseRows):
         return Alike(release.replace(self.release, TOGETHER), self._copies) if self._copies else Alike(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Makes what the statement reads, and returns it as part of the statement that is to come.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Makes what the statement reads, and returns it as part of the statement that is to come."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -139,14 +122,87 @@ class RowsHere(ReleaseRows):
         return f"({statement})"
 
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side.
-
-        Raises:
-            duckdb.Error: the files cannot be read.
-        """
+        """Returns DuckDB's types of the columns of a side."""
         return types_of(self.connection, getattr(self, side))
 
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
     """Returns DuckDB's types of the columns of what it reads."""
     return {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
+
+
+WRONG_COLUMNS = "a data file's columns are not those of the job, in its order and types"
+
+HELD, BUFFERS = 5, 1 << 18
+"""Row groups that DuckDB may hold of a file for each thread, on its way from pages to hashes, and bytes of buffers for each column."""
+
+
+def are_wide(job: Job, files: Sequence[Path]) -> bool:
+    """Tells whether the threads of a recount cannot all read whole records within the job's memory.
+
+    Args:
+        job: Gives memory and threads.
+        files: The data files, of which one has row groups like another.
+    """
+    if files[0].suffix != ".parquet":
+        return False
+    footer = pq.read_metadata(files[0])
+    largest = max((footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)), default=0)
+    return takes_much(job, largest, footer.num_columns)
+
+
+def takes_much(job: Job, largest: int, columns: int) -> bool:
+    """Tells whether threads that read whole records take more than there is for them.
+
+    Args:
+        job: Gives memory and threads.
+        largest: Bytes of the largest row group.
+        columns: How many it has.
+    """
+    threads = job.threads or len(os.sched_getaffinity(0))
+    return bool(threads * (HELD * largest + BUFFERS * columns) > job.memory // 2)
+
+
+def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
+    """Returns what is wrong with the columns of Parquet files, and with the first rows of each."""
+    faults: list[str] = []
+    for path in files:
+        folders = [name for name, *_ in partition_of(path)]
+        try:
+            names = pq.read_schema(path).names
+            faults += column_faults(job, [*names, *folders])
+            if folders != job.output.partition_by or set(folders) & set(names):
+                faults.append("a data file is not in the folders that output.partition_by asks for")
+            expected = [name for name in _expected(job, names) if name not in folders]
+            if not faults:
+                text = published_qids(job) if job.suppression.as_text else []
+                faults += _unexpected(pq.read_schema(path), expected, text)
+        except (OSError, pa.ArrowException):
+            faults.append("a data file cannot be read as Parquet")
+    # Once each, however many files have it.
+    return list(dict.fromkeys(faults))
+
+
+def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
+    """Returns what is wrong with the columns of files of another format, as DuckDB reads them."""
+    types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    names = list(types)
+    if faults := column_faults(job, names):
+        return faults
+    masked = job.suppression.as_text and any(types[name] != "VARCHAR" for name in published_qids(job))
+    return [WRONG_COLUMNS] if masked or names != _expected(job, names) else []
+
+
+def _expected(job: Job, names: Sequence[str]) -> list[str]:
+    qids, payload = published_qids(job), published_payload(job)
+    return [*qids, *([name for name in names if name not in qids] if payload is None else payload)]
+
+
+def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
+    """Returns whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
+    wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
+    return [WRONG_COLUMNS] if schema.names != columns or wrong else []
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype))

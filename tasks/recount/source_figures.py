@@ -37,17 +37,14 @@ def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
         job: The job that made it.
         original: The source, as it was.
         spill: Folder for DuckDB's spill files.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     with connect(job, spill, last=True) as connection:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
         [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
         withheld = None
-        if original.given:
-            statement = withheld_sql(original.given, original.relation, list(map(quote, job.columns.person)))
+        if original.source_relation:
+            statement = withheld_sql(original.source_relation, original.relation, list(map(quote, job.columns.person)))
             [withheld] = connection.execute(statement).fetchall()
         return SourceFigures(sizes, _persons(job, connection, original), withheld)
 

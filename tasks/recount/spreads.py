@@ -8,17 +8,53 @@ from math import isfinite
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from core.recount.groups import Groups
+from core.recount.labels.group_levels import group_levels
 from core.recount.shares import ShareClasses, ShareSpread
-from core.recount.spreads import classes_held_sql
+from core.recount.spreads import holder_classes_sql
+from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
-from tasks.recount.closeness import make_whole, whole_groups
-from tasks.recount.original import Original
-from tasks.recount.people import unexpected_values, values_of_people, whole_of_people
+from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
+
+
+def source_value_groups(source: str, column: str) -> Groups:
+    """Returns how the records of each value of a sensitive column are counted: ``value``, ``records``."""
+    return Groups(source, ((quote(column), "value"),))
+
+
+def make_source_distribution(
+    job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
+) -> int:
+    """Makes the table ``whole`` of all values with their records, places and groups; returns the number of levels of the groups.
+
+    Args:
+        job: Says where files of hierarchies are.
+        connection: The database.
+        column: The sensitive column.
+        along: The hierarchy of the distance, if it has one.
+        original: Has the column's type.
+        counted: What the database reads the column's values with their records as.
+    """
+    # A null last, where the ordered distance has it.
+    rows = fetched(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
+    columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
+    levels = 0
+    if along is not None:
+        groups = group_levels(column, along, with_source_types(rows["value"], original, column), job.folder)
+        levels = len(groups)
+        columns |= {f"level_{number}": level.groups for number, level in enumerate(groups, start=1)}
+    connection.register("whole_rows", pa.Table.from_pydict(columns))
+    connection.execute("CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM whole_rows")
+    connection.unregister("whole_rows")
+    return levels
+
 
 EVERYWHERE = "everywhere"
 """The table of what classes are compared with."""
@@ -49,36 +85,33 @@ def count_spreads(
         original: Has the types of the source's columns.
         whole_of: Returns what the database reads the values of a column with their records as, of all that classes are compared with.
         by_people: Whether the people of the classes were counted, so that each counts once for each of their values.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
     spreads = []
     for kind, column, spec in models_counted(job, by_people=by_people):
         relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
         types, whole = original or Original("", pa.schema([])), ""
-        if needs_whole(kind, by_people=by_people):
+        if needs_source_values(kind, by_people=by_people):
             # Read once: it may take all of the source.
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS FROM {whole_of(column)}")
             whole = EVERYWHERE
-        levels = make_whole(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
+        levels = make_source_distribution(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
         one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
         if by_people and kind.held is not None:
             nulls = kind.of_whole or spec.nulls == "value"
-            statement = classes_held_sql(relation, value, kind.held(spec), whole, nulls=nulls)
+            statement = holder_classes_sql(relation, value, kind.held(spec), whole, nulls=nulls)
             [(held,)] = connection.execute(statement).fetchall()
-            one = replace(one, held=int(held))
+            one = replace(one, broken_by_holders=int(held))
         spreads.append(one)
     return tuple(spreads), unexpected
 
 
-def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
+def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
     """Tells whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
     return kind.of_whole or (by_people and kind.held is not None)
 
 
-def whole_of(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
+def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
     """Returns what the database reads the values of a column as, each with its records, or its people where these are counted.
 
     Args:
@@ -88,10 +121,10 @@ def whole_of(job: Job, rows: ReleaseRows, column: str, original: Original | None
         original: The source; without it, or if it is not what the release was made of, the release stands for it.
         by_people: Whether the people of the classes were counted.
     """
-    whole = original if original and original.is_whole else None
+    whole = original if original and original.is_complete else None
     if by_people:
-        return rows.counted(whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None), "source")
-    return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
+        return rows.counted(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
+    return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 
 def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
@@ -107,8 +140,8 @@ def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[
         measured.setdefault(kind.section, {})[column] = one.worst if one.worst is not None and isfinite(one.worst) else 0.0
         if one.failing:
             faults.append(f"{one.failing:,} of {one.classes:,} classes {kind.broken(column, spec)}")
-        if one.held:
-            held = f"in {one.held:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
+        if one.broken_by_holders:
+            held = f"in {one.broken_by_holders:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
             faults.append(f"{held} to keep the {kind.section} that the job promises")
     # Without the people of the classes nobody knows who holds a value.
     unknown = bool(job.columns.person) and not by_people

@@ -55,9 +55,6 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
         columns: The columns that are counted together, by kind.
         qids: Names of the published quasi-identifiers.
         k: What a class must reach.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
     """
     release, labels = rows.alike(rows.release), [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
@@ -91,7 +88,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
     return found
 
 
-def held_together(
+def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
     """Returns the counts in the unit of k, and whether those of persons are not of what the files hold.

@@ -2,38 +2,168 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from core.recount.coverage import unmatched
+from core.recount.groups import Groups
+from core.recount.sampled_classes import (
+    MOST,
+    covered_groups,
+    least_digests,
+    masked_sql,
+    masks_sql,
+    numbers_sql,
+    sample_faults,
+    sample_groups,
+    sample_sql,
+)
 from core.recount.truth import (
     DigestPart,
     digests_sql,
     hashed,
+    join_source_values_sql,
     joint_faults,
     joint_sql,
+    label_combination_faults,
     label_digest,
     label_faults,
-    looked_up_sql,
     marginal_groups,
     marginal_sql,
+    part_of,
     released_digests,
+    released_parts,
+    released_parts_sql,
     source_digests,
+    source_parts,
+    source_parts_sql,
 )
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original
-from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
+from tasks.recount.original import Original, ReleaseAndSource, fetched, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
-from tasks.recount.release_and_source import ReleaseAndSource, release_and_source
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import leave_for, quote
+
+PARTS, MOST_COUNTS = 64, 1 << 20
+"""By how many numbers of a digest records are looked at apart, where as many counts fit."""
+JOINS = 16
+"""Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
+
+
+def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
+    """Returns whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
+    looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
+    sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
+    sides.rows.expect("source", [_valued(sides, one, parts) for one, parts in looked])
+    return [fault for one, parts in looked for fault in _faults_beside(sides, one, parts)]
+
+
+def _parts_of(one: PublishedLabels) -> int:
+    parts = PARTS
+    # Fewer parts tell less, but the table of counts must not grow with the source.
+    while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
+        parts //= 2
+    return parts
+
+
+def _released(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
+    return released_parts(sides.unmasked, one.columns, parts, sides.untreated_parts)
+
+
+def _valued(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
+    return source_parts(sides.source, quote(one.name), parts, sides.untreated_parts)
+
+
+def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> list[str]:
+    labelled = sides.rows.grouped("release", _released(sides, one, parts))
+    found = _numbers(sides, released_parts_sql(labelled, len(one.columns), one.labels_table))
+    valued = sides.rows.grouped("source", _valued(sides, one, parts))
+    given = _numbers(sides, source_parts_sql(valued, one.values_table))
+    released, source = np.zeros((parts, len(one.released)), np.int64), np.zeros((parts, len(one.source)), np.int64)
+    released[found["part"], found["place"]] = found["records"]
+    source[given["part"], one.order[given["place"]]] = given["records"]
+    return label_combination_faults(one.name, unmatched(one.spans, released, source), sides.names)
+
+
+def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
+    """Returns whether the labels of some classes stand together as values of the source do, and how many classes these are.
+
+    Args:
+        sides: Release and source.
+        labels: Of all quasi-identifiers.
+    """
+    columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
+    [(most,)] = sides.connection.execute(
+        f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
+    ).fetchall()
+    sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
+    sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
+    of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
+    sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
+    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
+    released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
+    taken = of_class < MOST
+    np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
+    given = fetched(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
+    mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
+    for number in range(len(sampled)):
+        here = (mask >> np.uint64(number)) & np.uint64(1) == 1
+        # A part comes once for every mask that has the bit.
+        np.add.at(covered[number], part[here], records[here])
+    wrong = np.maximum(released - covered, 0).sum(axis=1)
+    return sample_faults(int(wrong.sum()), int(np.count_nonzero(wrong)), len(sampled)), len(sampled)
+
+
+def drawn_number() -> int:
+    """Returns the number by which a recount chooses classes: one for all its parts, and another for the next recount."""
+    return secrets.randbits(64)
+
+
+def _named(one: PublishedLabels) -> tuple[int, int, str]:
+    return one.number, len(one.columns), one.labels_table
+
+
+def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
+    """Returns how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
+    masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
+    columns, source = [quote(one.name) for one in labels], sides.source
+    known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
+    for first in range(0, len(labels), JOINS):
+        here, later = columns[:JOINS], columns[JOINS:]
+        table = f"covered_{first}"
+        before.append(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before += [f"DROP TABLE {source}"] if first else []
+        columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
+    # Each of the joins wants memory for every thread.
+    return replace(covered_groups(source), tables=tuple(masks), before=tuple(before), alone=True)
+
+
+def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.int64]) -> str:
+    """Makes the table of values with the bits of the classes whose label covers them; returns its name."""
+    masks = np.zeros(len(one.source), np.uint64)
+    for number, label in enumerate(sampled.tolist()):
+        masks[one.spans.covered(label)] |= np.uint64(1) << np.uint64(number)
+    mine = masks[one.order]
+    places = np.flatnonzero(mine)
+    table = f"masks_{one.number}"
+    sides.connection.register("place_masks", pa.table({"place": places, "mask": mine[places]}))
+    sides.connection.execute(masks_sql("place_masks", one.values_table, table))
+    sides.connection.unregister("place_masks")
+    return table
+
+
+def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.int64]]:
+    return {name: column.to_numpy().astype(np.int64) for name, column in fetched(sides.connection, statement).items()}
 
 
 class Truth(NamedTuple):
@@ -56,10 +186,6 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
         rows: Of the release and of the source.
         original: The source.
         claim: The levels that labels are said to be of, where they are of any.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        duckdb.Error: the files or the source cannot be read.
     """
     sides = release_and_source(job, rows, original)
     if lacking := sides.lacking(job):
@@ -75,7 +201,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
     sampled: int | None = None
     if overlapping := [one for one in labels if one.owners is None]:
-        faults = faults or faults_beside(sides, overlapping)
+        faults = faults or label_overlap_faults(sides, overlapping)
         if not faults:
             faults, sampled = faults_of_sample(sides, labels)
     if not faults and (wrong := [one.name for one in labels if not one.claimed]):
@@ -105,10 +231,10 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
     """Returns whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
-    parts = [*sides.beside, *(_part(sides, one) for one in told)]
+    parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
     faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.release and not faults:
-        faults = _joint_faults(sides, sides.release, sides.beside, sides.names)
+        faults = _joint_faults(sides, sides.release, sides.untreated_parts, sides.names)
     return faults
 
 
@@ -127,7 +253,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
         here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
         columns = columns[len(group) :]
         made = f"looked_up_{number}"
-        before.append(looked_up_sql(source, here, known, columns, made))
+        before.append(join_source_values_sql(source, here, known, columns, made))
         before += [f"DROP TABLE {source}"] if number else []
         source, known = made, [f"s.digest_{place}" for place in range(number + 2)]
         columns = [f"later_{place}" for place in range(len(columns))]
@@ -141,7 +267,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
 def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
     """Returns what stands for the labels of a quasi-identifier in the digest of a record."""
     number, column = one.number, quote(one.name)
-    if one.kept and sides.types[one.name] == sides.published[one.name]:
+    if one.is_released and sides.types[one.name] == sides.published[one.name]:
         return DigestPart(f"r.{column}", f"s.{column}")
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
@@ -165,7 +291,7 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:
-        for name, part in zip(sides.names, sides.beside, strict=True):
+        for name, part in zip(sides.names, sides.untreated_parts, strict=True):
             released = rows.grouped("release", marginal_groups(f"{release} AS r", part.released))
             marginal = marginal_sql(released, rows.grouped("source", marginal_groups(f"{sides.source} AS s", part.source)))
             [(alone[name],)] = sides.connection.execute(marginal).fetchall()

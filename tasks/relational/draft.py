@@ -13,10 +13,10 @@ from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import SourceOptions, front_of, job_name
+from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
 from tasks.planning.profiles import planning_connection, profile
 from tasks.store.database import literal, quote
-from tasks.store.files import USER_UMASK, write_whole
+from tasks.store.files import USER_UMASK, write_atomically
 
 INCLUDED = 0.95
 """Which share of a column's values must be keys of another table, so that it is taken for a reference."""
@@ -72,11 +72,6 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
     Args:
         folders: A folder for each table, after which it is called.
         out: The job file; one that exists stays as it is.
-
-    Raises:
-        SourceError: no files, files of different formats, unreadable ones, or no row.
-        JobError: no tree of tables was found.
-        StorageError: the job file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
@@ -95,12 +90,12 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
             str(out), [*faults, "the references were guessed from names and values; write the job by hand where they are others"]
         )
     ordered = sorted(tables, key=lambda table: len(tree.chains[table.name]))
-    write_whole(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
+    write_atomically(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
     return DraftedTables(tuple(ordered), tree, tuple(ladders))
 
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
-    with front_of(SourceOptions((str(folder),)), out) as front:
+    with open_for_draft(SourceOptions((str(folder),)), out) as front:
         columns, rows = profile(front.connection, texts=front.texts)
         if not rows:
             raise SourceError.empty(len(front.files))

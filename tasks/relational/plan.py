@@ -69,9 +69,6 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
     Args:
         job: The job.
         quick: Leaves out how many persons stand out, which takes a pass over the histories.
-
-    Raises:
-        SkaldError: the job or the data are wrong.
     """
     tree = job.tree
     with open_tables(job) as run:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.recount.relational.history_counts import TablesRecount
-from schemas.attacks.figures import attacked_words, broken_attacks
+from schemas.attacks.figures import attacks_sentence, broken_attacks
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
@@ -26,7 +26,7 @@ from tasks.engine.steps import step_here
 from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
 from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
-from tasks.publication.staging import lost_files, point_current, sealed_in, staging_folder
+from tasks.publication.staging import count_missing_files, point_current, staging_folder, write_signed_documents
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.figures import loss_of_tables, rows_of_tables
@@ -51,22 +51,13 @@ class PublishedTables:
 
 
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
-    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the secret of the work folder cannot be read or made.
-    """
+    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
     digests = {name: table.source.digest for name, table in tables.items()}
     return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests)[:16]}"
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
-    """Returns a release that is published already, and names it in CURRENT.
-
-    Raises:
-        StorageError: it was published, but files are missing, or its manifest is not what was written.
-    """
+    """Returns a release that is published already, and names it in CURRENT."""
     manifest = recalled_by(run.job, release, run.work, written_manifest, _published_here)
     if manifest is None:
         return None
@@ -79,18 +70,14 @@ def _published_here(job: Job, release: str) -> TablesManifest | None:
     if not folder.is_dir():
         return None
     manifest = read_tables_manifest(folder)
-    if lost := lost_files(folder, manifest):
+    if lost := count_missing_files(folder, manifest):
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each.
-
-    Raises:
-        StorageError: the target cannot be written.
-    """
+    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each."""
     staged = []
     try:
         for table, artifact in written.items():
@@ -114,10 +101,6 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
     """Stages the tables, recounts them knowing only the job and its sources, and publishes them with one rename.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
-
-    Raises:
-        VerificationError: the files do not keep the job's promise.
-        SkaldError: a source changed, or the target cannot be written.
     """
     with withdrawn_if_refused(given.run.job, given.release, given.run.work):
         return _published(given, outcome, written)
@@ -137,7 +120,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
 
     def finish() -> TablesManifest:
         made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
-        whole = sealed_in(run.job, staging, made, report_texts(made), report_code_of_tables())
+        whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
         run.work.keep()
         run.work.check()
         publish_staged(run.job, staging, given.release, run.work, staged)
@@ -159,11 +142,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
 
 
 def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
-    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off.
-
-    Raises:
-        AttackError: an attack wins more than the job accepts, and the job or the policy says to refuse that.
-    """
+    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off."""
     run, settings = given.run, given.job.attacks
     if settings is None:
         return {}
@@ -174,7 +153,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
     if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
-        raise AttackError.broken([attacked_words(one) for one in broken], by)
+        raise AttackError.broken([attacks_sentence(one) for one in broken], by)
     return {"attacks": played, "attacked": basis_of_tables(settings)}
 
 

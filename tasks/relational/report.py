@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schemas.errors.base import counted
-from schemas.privacy.publish import ColumnPublication, way_words
+from schemas.privacy.publish import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from tasks.store.keys import code_of
 
@@ -98,7 +98,8 @@ def _rows_sentence(name: str, table: ReleasedTable) -> str:
 
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
-    return f"'{name}' of '{table}' is published {way_words(one.publish, k)}. {one.changed:.1%} of its values stand for others too{error}."
+    way = treatment_sentence(one.publish, k)
+    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}."
 
 
 def _attack_sentences(manifest: TablesManifest) -> list[str]:

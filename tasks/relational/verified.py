@@ -14,14 +14,14 @@ from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE, is_as_written, is_sealed
+from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
 from tasks.recount.relational.tables import WrittenTables, originals_of, recount_tables
 from tasks.relational.figures import loss_of_tables
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
 from tasks.store.keys import fingerprint_of
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import entry_faults
 
@@ -50,12 +50,7 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Returns the manifest of a release of several tables.
-
-    Raises:
-        StorageError: there is none that can be read, or it is not what was written.
-        EscapeError: it names files outside the release.
-    """
+    """Returns the manifest of a release of several tables."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError:
@@ -69,13 +64,9 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
     Args:
         content: What the file holds.
         place: Folder or address of the release, for messages.
-
-    Raises:
-        StorageError: it is none, or not what was written.
-        EscapeError: it names files outside the release.
     """
     manifest = tables_manifest_of(content, place)
-    if not (is_sealed(content) and is_as_written(content, manifest)):
+    if not (has_valid_digest(content) and is_as_written(content, manifest)):
         raise StorageError.altered(manifest.release, 1)
     check_names(place, manifest.listed)
     return manifest
@@ -88,10 +79,6 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
         job: The job whose promise is checked.
         release: The folder.
         key: The public key that must have signed it.
-
-    Raises:
-        StorageError: the folder is no release of several tables.
-        VerificationError: anything is not as it was published, or the files do not keep the job's promise.
     """
     check_no_links(release)
     manifest = read_tables_manifest(release)
@@ -124,7 +111,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
 def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | None], job: TablesJob) -> bool:
     """Tells whether the sources at hand are those that a release was made of, as far as secrets that are known can tell."""
     digests = {name: fingerprint_of(sorted(original.digests)) for name, original in originals.items() if original}
-    secrets = known_secrets(table_job(job, job.tree.unit))
+    secrets = read_secrets(table_job(job, job.tree.unit))
     return any(secret.keyed("inputs", digests) == manifest.inputs for secret in secrets)
 
 

@@ -37,13 +37,9 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         files: Its data files, in order.
         manifest: Says k, what k counts, and how CSV is read.
         terms: Say under which columns the quasi-identifiers are published.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
-    some = looked_through(files)
+    some = example_files(files)
     memory = terms.memory
     with TemporaryDirectory(prefix="skald-examples-") as spill, database(memory, Path(spill), threads=1) as connection, file_error(what):
         source = relation_of(connection, some, layout_of(files, manifest.columns))
@@ -54,7 +50,7 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         return _examples(connection, source, qids, others, manifest)
 
 
-def looked_through(files: Sequence[File]) -> list[File]:
+def example_files(files: Sequence[File]) -> list[File]:
     """Returns the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
     return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
 

@@ -40,13 +40,7 @@ TEXT = Csv()
 
 
 def data_files(release: Path) -> list[Path]:
-    """Returns the data files of a release folder.
-
-    Raises:
-        StorageError: it has none, and is no release.
-        VerificationError: it has a manifest and none.
-        EscapeError: links are among its entries.
-    """
+    """Returns the data files of a release folder."""
     check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found and (release / "manifest.json").is_file():
@@ -83,12 +77,7 @@ def partition_of(path: Path) -> Partition:
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
-    """Returns what DuckDB reads data files as; a DuckDB file is attached for it, to read only.
-
-    Raises:
-        duckdb.Error: a file cannot be opened.
-        VerificationError: a DuckDB file has something else than a plain table under the name of one.
-    """
+    """Returns what DuckDB reads data files as; a DuckDB file is attached for it, to read only."""
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)
@@ -140,13 +129,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 
 
 def csv_names(path: Path, delimiter: str) -> list[str]:
-    """Returns the columns that the first line of a CSV file names.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the line is no text, or has no end.
-        csv.Error: it is no CSV.
-    """
+    """Returns the columns that the first line of a CSV file names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [read_back(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
 
@@ -179,9 +162,6 @@ def file_error(what: str) -> Iterator[None]:
 
     Args:
         what: How the release is called.
-
-    Raises:
-        VerificationError: they cannot.
     """
     try:
         yield

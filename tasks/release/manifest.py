@@ -22,9 +22,6 @@ def check_names(release: str, names: Iterable[str]) -> None:
     Args:
         release: What the release is called.
         names: With ``/`` between folders.
-
-    Raises:
-        EscapeError: some do not.
     """
     listed = list(names)
     folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
@@ -38,11 +35,7 @@ def _leads_out(name: str) -> bool:
 
 
 def check_no_links(release: Path) -> None:
-    """Checks that all that is in a release folder is there itself.
-
-    Raises:
-        EscapeError: some of it is elsewhere.
-    """
+    """Checks that all that is in a release folder is there itself."""
     if links := sum(path.is_symlink() for path in release.rglob("*")):
         raise EscapeError.links(str(release), links)
 
@@ -71,11 +64,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def manifest_content(release: Path) -> bytes:
-    """Returns what the manifest's file of a release holds.
-
-    Raises:
-        StorageError: it is no regular file of the folder itself, is larger than any manifest, or cannot be read.
-    """
+    """Returns what the manifest's file of a release holds."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError as error:
@@ -92,9 +81,6 @@ def manifest_of(content: bytes, place: str) -> Manifest:
     Args:
         content: What the file holds.
         place: Folder or address of the release, for messages.
-
-    Raises:
-        StorageError: it is none, or larger than any.
     """
     try:
         if is_readable(content):
@@ -121,12 +107,7 @@ def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Returns the manifest of a release, or None if it has none.
-
-    Raises:
-        StorageError: there is one, but it is not a manifest.
-        EscapeError: it names files outside the release.
-    """
+    """Returns the manifest of a release, or None if it has none."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None

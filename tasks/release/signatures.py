@@ -53,11 +53,7 @@ class Signer:
 
 
 def read_signer(job: Job) -> Signer:
-    """Returns the key that ``SKALD_SIGNING_KEY`` names.
-
-    Raises:
-        SigningKeyError: it is missing, no Ed25519 key in PEM, readable by others, or lies where releases or artefacts are kept.
-    """
+    """Returns the key that ``SKALD_SIGNING_KEY`` names."""
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -79,11 +75,7 @@ def read_signer(job: Job) -> Signer:
 
 
 def read_public_key(path: Path) -> bytes:
-    """Returns the 32 bytes of a public key.
-
-    Raises:
-        SigningKeyError: the file holds no Ed25519 public key in PEM.
-    """
+    """Returns the 32 bytes of a public key."""
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:

@@ -2,10 +2,105 @@
 
 from __future__ import annotations
 
+from schemas.attacks.figures import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
+from schemas.errors.base import counted
 from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
 from schemas.release.manifest import Manifest
-from tasks.report.attacks import attack_warning
+from schemas.release.report import ReportedAttack
 from tasks.report.units import UnitWording
+
+TITLES = {
+    "singling_out": "Singling out",
+    "linkage": "Linkage",
+    "inference": "Inference",
+    "membership": "Membership",
+    "downcoding": "Downcoding",
+    "joins": "Joins",
+}
+ATTACKERS = {
+    "singling_out": "Looks for what holds of fewer people than was promised",
+    "linkage": "Has a file with names, and picks each person's record",
+    "inference": "Guesses a person's value",
+    "membership": "Guesses whether a person is in the source",
+    "downcoding": "Guesses a finer label than the published one",
+    "joins": "Joins tables or releases",
+}
+ACCEPTED = {
+    "singling_out": "the column is published as it is, and whoever knows such a value finds the record",
+    "linkage": "k leaves whoever knows all quasi-identifiers one right guess in k",
+    "inference": "the job bounds no further how likely a value is",
+    "membership": "k-anonymity does not hide who is in the source",
+    "downcoding": "labels as narrow as their class disclose something of it",
+    "joins": "the job accepts it with a warning",
+}
+ON_LABELS = (
+    "Before it was published, the release was attacked by code that knows the files and what an attacker may know. A control group shows "
+    "what the same attacker gets right without the release: people who are not in it, made by recombining columns. An advantage is the "
+    "difference of both shares, with its interval at 95 % (Wilson). These figures follow from the data files alone: the people who are "
+    "attacked are known as exactly as their labels are."
+)
+ON_SOURCE = (
+    "The same attacks were played against people of the source. The control group are those who were left out, or others made by "
+    "recombining columns where these are few. Such figures follow from the source, and stay in the run folder."
+)
+UNPLAYED = "This release was not attacked: the job turned attacks off, or a version made it that had none."
+
+
+def attack_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Returns how a release was attacked, a sentence or more each."""
+    basis = manifest.attacked
+    if basis is None:
+        return (UNPLAYED,)
+    broken = len(broken_attacks(manifest.attacks))
+    tried = len(manifest.attacks)
+    verdict = (
+        f"{broken:,} of {counted(tried, 'attack')} won more than the job accepts."
+        if broken
+        else f"None of {counted(tried, 'attack')} won more than the job accepts."
+        if tried
+        else "No attack was played."
+    )
+    whole = not basis.unplayed
+    return (verdict, ON_LABELS, *((ON_SOURCE,) if whole else ()), *basis.unplayed, _drawn(basis))
+
+
+def _drawn(basis: AttackBasis) -> str:
+    whom = "everybody" if basis.sample is None else f"at most {counted(basis.sample, 'person')} each, fewer where a guess costs much"
+    return f"Attacks were played against {whom}; they were drawn by seed {basis.seed:,}. Code of the attacks: {basis.code[:12]}."
+
+
+def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
+    """Returns the attacks with words, those that break the release first."""
+    order = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
+    return tuple(
+        ReportedAttack(title=TITLES[one.name], attacker=ATTACKERS[one.name], meaning=attack_meaning(one), figures=one) for one in order
+    )
+
+
+def attack_meaning(one: AttackFigures) -> str:
+    """Returns what an attack means for whoever hands a release on, in a sentence."""
+    if one.verdict == "broken":
+        if not one.guesses:
+            return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
+        if one.accepted:
+            return "Breaks the release: it wins more than the job accepts."
+        are = "is" if one.right == 1 else "are"
+        return f"Breaks the release: {one.right:,} of its guesses {are} right, and the job promises that none is."
+    if one.verdict == "told":
+        return f"Wins more than without the release, within what the job accepts: {ACCEPTED[one.name]}."
+    if not one.accepted and not one.right:
+        return "No guess is right, as was promised."
+    return "Wins no more than without the release."
+
+
+def attack_warning(manifest: Manifest) -> str:
+    """Returns the warning of attacks that break a release; empty where none does."""
+    broken = broken_attacks(manifest.attacks)
+    if not broken:
+        return ""
+    first, others = attacks_sentence(broken[0]), len(broken) - 1
+    more = f" and {others:,} more" if others else ""
+    return f"{counted(len(broken), 'attack')} on this release won more than the job accepts: {first}{more}. Do not hand it on unread."
 
 
 def unclaimed(manifest: Manifest) -> str:

@@ -5,9 +5,12 @@ A question is answered with no more than was measured. Where something speaks ag
 
 from __future__ import annotations
 
+import json
+
 from schemas.errors.base import counted, listed
-from schemas.privacy.kinds import models_asked
-from schemas.release.figures import KINDS, population_sentences, telling
+from schemas.job.objectives import OBJECTIVES
+from schemas.privacy.kinds import models_in_job
+from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.report import Criterion, Proof
 from schemas.release.terms import Terms
@@ -53,7 +56,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
     if unit.linked:
         told += linked_sentences(manifest)
     stand_out = any(one is not None and one.below_k for one in map(manifest.together, KINDS))
-    weak = bool(stand_out or alone or telling(manifest.passthrough) or manifest.repeats or unit.linked)
+    weak = bool(stand_out or alone or identifying_columns(manifest.passthrough) or manifest.repeats or unit.linked)
     answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
     if weak:
         answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."
@@ -70,7 +73,7 @@ def _linkability(manifest: Manifest) -> Criterion:
             f"Whoever matches all {unit.several} with a register of the same quasi-identifiers is expected to be right for "
             f"{after['marketer']:.2%} of them, and for a single one at best with a chance of {after['prosecutor_max']:.2%}."
         )
-    linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), telling(manifest.passthrough)
+    linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), identifying_columns(manifest.passthrough)
     if manifest.pseudonyms:
         told.append(
             f"{listed(manifest.pseudonyms)}: pseudonyms. Releases with the same key or vault can be joined by them, and so can the records "
@@ -140,7 +143,7 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
         proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, UnitWording.of_release(manifest)) if proof.column
     ]
     told += [f"'{one.column}', {one.model}: {one.asked} was asked of every class, {_worst(one)}." for one in asked]
-    guarded = {column for _, column, _ in models_asked(manifest.privacy)}
+    guarded = {column for _, column, _ in models_in_job(manifest.privacy)}
     if unguarded := [name for name in terms.sensitive if name not in guarded]:
         told.append(f"How values are spread within a class was not asked to be limited for {listed(unguarded)}.")
     if not terms.sensitive:
@@ -162,4 +165,85 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
         answer=answer,
         kept=not weak,
         figures=tuple(told),
+    )
+
+
+NEARLY, COARSE = 0.9, 0.5
+"""The penalty from which a column tells next to nothing, and that of all columns from which another method is worth a look."""
+MONDRIAN, MANY_TIMES = "mondrian", 50
+"""The method whose cuts l or t may refuse, and how many times larger than what could be cut, 2k, a class is that stayed whole for it."""
+
+
+def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
+    """Returns which columns one node withholds, or nearly so, and what to write to keep more of them; empty if it keeps enough.
+
+    ``objective`` is what the search minimised, if that is known.
+    """
+    if kept := _kept_whole(manifest):
+        return kept
+    levels = manifest.levels or {}
+    withheld = [name for name, level in levels.items() if manifest.tops.get(name) == level > 0]
+    nearly = [name for name in levels if name not in withheld and manifest.ncp.get(name, 0.0) >= NEARLY]
+    if not levels or not (withheld or nearly or manifest.loss["gcp"] >= COARSE):
+        return ()
+    told = []
+    if withheld:
+        told.append(f"{listed(withheld)} {_are(withheld)} withheld in every record.")
+    if nearly:
+        told.append(f"{listed(nearly)} {_are(nearly)} so coarse that next to nothing is told.")
+    return (*told, *_for_one_node(objective, [*withheld, *nearly]), _other_method(manifest))
+
+
+def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
+    """Returns what to write where l or t refused the best cut of a class that is far larger than k asks for; empty if none did so."""
+    guarded = any(manifest.privacy.get(kind) for kind in ("l", "t"))
+    if manifest.method != MONDRIAN or not guarded or not manifest.asked or manifest.asked.tries_next or not manifest.released:
+        return ()
+    # Of the class of a record, on average: a class of nearly all records counts by what it holds.
+    told = uncut_classes_advice(manifest.loss["dm"] / manifest.released, manifest.privacy["k"])
+    return (told,) if told else ()
+
+
+def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str | None:
+    """Returns what to write where classes stay whole because l or t refuse their best cuts.
+
+    Args:
+        size: Records of the class of a record, on average.
+        k: That was asked for.
+        sampled: Of how many records that is, where these are but a sample; None for all.
+
+    Returns:
+        Nothing where classes are not far larger than k.
+    """
+    if size < MANY_TIMES * 2 * k:
+        return None
+    of, stay = ("", "stayed") if sampled is None else (f" of {sampled:,} sampled ones", "stays")
+    return (
+        f"A record{of} is in a class of {size:,.0f} on average, where k asks for {k:,}: a class whose best cut l or t refused {stay} "
+        "whole. method.refused: next tries the next best cut and loses far less. Its price is privacy: cuts follow from sensitive values "
+        "then, and who knows all quasi-identifiers and the algorithm can learn whose values refused one."
+    )
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _for_one_node(objective: str | None, names: list[str]) -> tuple[str, ...]:
+    """Returns what keeps more with levels for whole columns, as far as the job does not ask for it already."""
+    if objective is None:
+        return ()
+    if not OBJECTIVES[objective].weighed:
+        return ("The objective counts classes and not what columns lose. To lose less, write method: {name: skald, objective: gcp}.",)
+    if not names:
+        return ()
+    which, name = "one of them" if len(names) > 1 else "it", json.dumps(names[0], ensure_ascii=False)
+    return (f"If {which} matters most, raise its weight, as in method.weights: {{{name}: 3}}.",)
+
+
+def _other_method(manifest: Manifest) -> str:
+    loss = manifest.loss["gcp"]
+    return (
+        f"One level for a whole column costs {loss:.2f} of GCP here. Methods with labels of their own in every class mostly lose far less: "
+        "method: {name: mondrian, score: ncp}. What they lose on these data is measured by skald compare JOB --methods skald,mondrian."
     )

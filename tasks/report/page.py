@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,20 +13,90 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from core.charts.chart import Chart, ChartStyle, bars
 from core.charts.picture import DARK_STYLE
-from core.compiling.compiled import kept_home
+from core.compiling.compiled import compiled_folder
+from core.lattice.map import LatticeMap
+from core.lattice.page_picture import heights_within, nodes_within
 from schemas.errors.base import StorageError, counted
-from schemas.release.report import Report
-from tasks.report.charts import lattice_charts, loss_chart, risk_chart, size_chart, size_rows
-from tasks.report.published import date_words
-from tasks.report.terms import map_of_report
-from tasks.store.files import write_whole
+from schemas.release.report import Report, RiskFigure
+from schemas.release.terms import Band
+from tasks.report.terms import date_text, map_of_report
+from tasks.store.files import write_atomically
 from tasks.store.keys import code_of, fingerprint_of
+
+SOURCE, RELEASE = "Source", "Release"
+# By name, so that the release looks the same with and without a source beside it.
+CHART_STYLES = {SOURCE: ChartStyle(0, quiet=True), RELEASE: ChartStyle(0)}
+TABLE_NOTE = "The table below says the same."
+
+
+def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
+    """Returns the share of records or persons by the size of their class, before and after."""
+    rows = size_rows(report)
+    sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
+    # A side that was not counted is left out: drawn, it would look like one that has nothing.
+    series = {side: _shares(bands) for side, bands in sides.items() if any(bands)}
+    unit = report.came_out.unit
+    return _shares_chart(f"Share of {unit}s by the number of {unit}s in their class", [label for label, _, _ in rows], series, percent)
+
+
+def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
+    """Returns every band of class sizes: its label, and what the source and the release have of it."""
+    before, after = ({band.least: band for band in bands} for bands in (report.came_out.source_bands, report.came_out.bands))
+    starts = sorted(before.keys() | after.keys())
+    # The last band of one side is open only if it is the last of all.
+    last = (after if starts[-1] in after else before)[starts[-1]] if starts else None
+    ends = [start - 1 for start in starts[1:]] + [last.most if last else None]
+    return [(_range(start, end), before.get(start), after.get(start)) for start, end in zip(starts, ends, strict=True)]
+
+
+def _shares(bands: Sequence[Band | None]) -> list[float | None]:
+    total = sum(band.records for band in bands if band)
+    return [band.records / total if band and band.records else None for band in bands]
+
+
+def _range(least: int, most: int | None) -> str:
+    return f"{least:,}" + (" or more" if most is None else "" if most == least else f" to {most:,}")
+
+
+def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
+    """Returns the risks that are shares, before and after; empty where none was counted."""
+    shares = [risk for risk in report.risk if risk.share]
+    sides: dict[str, Callable[[RiskFigure], float | None]] = {SOURCE: lambda risk: risk.before, RELEASE: lambda risk: risk.after}
+    series = {side: [value(risk) for risk in shares] for side, value in sides.items()}
+    counted = {side: values for side, values in series.items() if any(value is not None for value in values)}
+    return _shares_chart("Risk of re-identification", [risk.title for risk in shares], counted, percent) if counted else ""
+
+
+def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
+    """Returns what each quasi-identifier lost; empty where it was not counted."""
+    known = [qid for qid in report.qids if qid.ncp is not None]
+    return (
+        _shares_chart("Loss of each quasi-identifier (NCP)", [qid.name for qid in known], {RELEASE: [q.ncp for q in known]}, percent)
+        if known
+        else ""
+    )
+
+
+def _shares_chart(
+    title: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]], percent: Callable[[float | None], str]
+) -> str:
+    """Returns lying bars from 0 to 100 %, under the heading that the page has for them."""
+    # Always up to 100 %, so that the charts of two releases can be held against each other.
+    chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
+    return bars(chart, names, most=1.0, headed=False).inline()
+
+
+def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
+    """Returns the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
+    return heights_within(drawn, width).inline("lattice"), nodes_within(drawn, width).inline("lattice")
+
 
 DIGEST = hashlib.sha256().digest_size
 
 
-class KeptTemplates(BytecodeCache):
+class TemplateCache(BytecodeCache):
     """Compiled templates in a folder, each after a digest of it; what is damaged is compiled anew, and no page fails for it."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +116,7 @@ class KeptTemplates(BytecodeCache):
         """Writes a template that was compiled; where that cannot be, it is compiled again by the next process."""
         code = bucket.bytecode_to_string()
         try:
-            write_whole(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
+            write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
         except StorageError:
             return
 
@@ -53,13 +124,13 @@ class KeptTemplates(BytecodeCache):
         return self._folder / f"{bucket.key}.cache"
 
 
-def kept_templates(made_by: Path) -> KeptTemplates | None:
+def template_cache(made_by: Path) -> TemplateCache | None:
     """Returns where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
 
     Args:
         made_by: The file that says how.
     """
-    home = kept_home()
+    home = compiled_folder()
     if home is None:
         return None
     folder = home / "templates" / hashlib.sha256(version("jinja2").encode() + made_by.read_bytes()).hexdigest()[:16]
@@ -67,7 +138,7 @@ def kept_templates(made_by: Path) -> KeptTemplates | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
-    return KeptTemplates(folder)
+    return TemplateCache(folder)
 
 
 TEMPLATE, SUMMARY = "report.html", "summary.html"
@@ -103,7 +174,7 @@ def report_code() -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        bytecode_cache=kept_templates(Path(__file__)),
+        bytecode_cache=template_cache(Path(__file__)),
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
@@ -112,7 +183,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_words}
+    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_text}
     return environment
 
 

@@ -16,12 +16,12 @@ from schemas.release.terms import Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files, file_error, layout_of, relation_of
-from tasks.release.keyed import is_of_job
+from tasks.release.keyed_digests import is_of_job
 from tasks.release.manifest import read_manifest
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
@@ -30,11 +30,6 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     Args:
         release: The release folder.
         job: The job that made it; only needed where the manifest is of a version that kept nothing of it.
-
-    Raises:
-        StorageError: the folder is no release, or its manifest does not tell enough.
-        VerificationError: files are missing, added or altered, or do not hold what the manifest says.
-        JobError: hierarchy files that cannot be read, all at once.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
@@ -57,10 +52,6 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
         files: The data files.
         manifest: Says k, and how CSV is read.
         terms: Say under which columns the quasi-identifiers are published.
-
-    Raises:
-        VerificationError: the files cannot be counted.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
@@ -78,7 +69,7 @@ def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
     # The hierarchies of another job would put the wrong words to levels.
-    if job is not None and not is_of_job(manifest, job, known_secrets(job)):
+    if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))
     if manifest.asked is not None:
         return manifest.asked

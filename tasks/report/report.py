@@ -10,15 +10,12 @@ from math import floor
 from core.privacy.risk import without_masked
 from core.recount.classes import Recount
 from schemas.job.method import METHODS
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.release.manifest import Manifest
-from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.release.report import CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
-from tasks.report.advice import advice_sentences
-from tasks.report.attacks import attack_sentences, reported_attacks
-from tasks.report.claims import maximum_risk, together_sentences
-from tasks.report.criteria import criteria_of
-from tasks.report.published import published_columns_of
+from tasks.report.claims import attack_sentences, maximum_risk, reported_attacks, together_sentences
+from tasks.report.criteria import advice_sentences, criteria_of
 from tasks.report.sentences import (
     PSEUDONYMOUS,
     certificate,
@@ -29,12 +26,12 @@ from tasks.report.sentences import (
     overlap_limits,
     promises,
     proofs,
-    remainder_words,
+    suppressed_records_sentence,
     suppression,
     verification,
     warning_sentences,
 )
-from tasks.report.terms import losses
+from tasks.report.terms import losses, published_columns_of
 from tasks.report.units import UnitWording, share_limits
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -98,8 +95,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
     )
 
 
-def _asked(manifest: Manifest, terms: Terms) -> Asked:
-    return Asked(
+def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
+    return RequestedTerms(
         promises=promises(manifest.privacy, UnitWording.of_release(manifest)),
         privacy=manifest.privacy,
         limit=terms.limit,
@@ -142,7 +139,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         source_bands=manifest.source_sizes,
         why_suppressed=suppression(manifest, terms),
         files=len(manifest.files),
-        remainder=remainder_words(manifest),
+        remainder=suppressed_records_sentence(manifest),
         unit=UnitWording.of_release(manifest).one,
         persons=manifest.persons,
         repeats=manifest.repeats,

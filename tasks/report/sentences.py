@@ -10,21 +10,22 @@ from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted, listed
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
-from schemas.privacy.kinds import models_asked
+from schemas.job.privacy import SUPPRESSIONS
+from schemas.privacy.kinds import models_in_job
 from schemas.reading.model import plain
 from schemas.release.claimed_levels import endpoint_sentences
 from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.manifest import Linked, Manifest, OneValue
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
-from tasks.report.attacks import attack_warning
-from tasks.report.claims import untreated_warning
+from tasks.report.claims import attack_warning, untreated_warning
 from tasks.report.units import UnitWording
 
 RECORDS = UnitWording()
 FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))
-NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
+NO_SENSITIVE_MODEL = (
+    "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
+)
 
 
 def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ def proofs(
     """
     k = privacy["k"]
     found = [Proof(model="k-anonymity", column=None, sentence=unit.promise(k), asked=f"≥ {k:,}", measured=f"{smallest:,}")]
-    for kind, column, promised in models_asked(privacy):
+    for kind, column, promised in models_in_job(privacy):
         worst = _figure(measured.get(kind.section, {}).get(column), ROUND_FLOOR if kind.least else ROUND_CEILING)
         found.append(Proof(column=column, measured=worst, **kind.words(column, promised)._asdict()))
     return tuple(found)
@@ -150,7 +151,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
         f"{counted(manifest.min_class, manifest.unit)}. Nulls of quasi-identifiers count as a value of their own. No class fails.",
     ]
-    told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
+    told += [kind.proven(column) for kind, column, _ in models_in_job(manifest.privacy)]
     told += [*endpoint_sentences(manifest.endpoints, manifest.unit), *population_sentences(manifest.population)]
     kept = "no identifier is among them"
     if manifest.pseudonyms:
@@ -176,11 +177,13 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
     unguarded = [f"'{name}'" for name in terms.sensitive if name not in guarded]
     told = []
     if unguarded:
-        told.append(Limit(text=f"{NOT_ASKED.format(models='l-diversity or t-closeness of ' + ', '.join(unguarded))}", source=DIVERSITY))
+        told.append(
+            Limit(text=f"{NO_SENSITIVE_MODEL.format(models='l-diversity or t-closeness of ' + ', '.join(unguarded))}", source=DIVERSITY)
+        )
     if privacy.get("l") and not privacy.get("t"):
         told.append(Limit(text="l-diversity counts values, not what they mean: different values may tell much the same.", source=CLOSENESS))
     if guarded:
-        told.append(Limit(text=TRIED_NEXT if terms.tries_next else LEFT_OUT, source=MINIMALITY))
+        told.append(Limit(text=TRIED_NEXT if terms.tries_next else LEFT_OUT_SENTENCE, source=MINIMALITY))
     rest = terms.insensitive
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
@@ -258,7 +261,7 @@ RARE = (
     "A starred value, or a level that only few records have, shows that a record's combination was rare. Its class holds only such "
     "records, so that who knows that a person's combination is common can exclude it."
 )
-LEFT_OUT = (
+LEFT_OUT_SENTENCE = (
     "Combinations that enough share and that are left out are told to break l-diversity or t-closeness, though not by which values. What "
     "is published, and how, follows from no sensitive value of single classes; how likely a value is for somebody who knows the method is "
     "not bounded."
@@ -314,7 +317,7 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
     )
 
 
-def remainder_words(manifest: Manifest) -> tuple[str, ...]:
+def suppressed_records_sentence(manifest: Manifest) -> tuple[str, ...]:
     """Returns what became of the records that fail at the levels of the columns, a sentence each."""
     remainder = manifest.remainder
     if remainder is None:

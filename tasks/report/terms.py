@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.map import STATUSES, DrawnNode, LatticeMap
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of
@@ -12,9 +13,10 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.job.objectives import OBJECTIVES
+from schemas.privacy.publish import treatment_sentence
 from schemas.reading.model import plain
-from schemas.release.manifest import published_columns
-from schemas.release.report import Report
+from schemas.release.manifest import Manifest, published_columns
+from schemas.release.report import PublishedColumn, Report
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
 
 LOSSES = {
@@ -57,12 +59,12 @@ def losses(several: str = "records") -> dict[str, tuple[str, str]]:
 LOCAL = "a range or group of its own in every class"
 
 
-def hierarchy_words(hierarchy: HierarchySpec) -> str:
+def hierarchy_text(hierarchy: HierarchySpec) -> str:
     """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
     return entry_of(hierarchy).words(hierarchy)
 
 
-def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
+def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
     """Returns what a level publishes.
 
     Args:
@@ -92,9 +94,9 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
     """
     columns, asked = job.columns, []
     for place, qid in enumerate(columns.quasi_identifiers):
-        published = LOCAL if node is None else level_words(qid.hierarchy, node[place], tops[place] if tops else None)
+        published = LOCAL if node is None else level_text(qid.hierarchy, node[place], tops[place] if tops else None)
         names = tuple(published_columns(job, qid))
-        asked.append(QidTerms(name=qid.name, columns=names, hierarchy=hierarchy_words(qid.hierarchy), published=published))
+        asked.append(QidTerms(name=qid.name, columns=names, hierarchy=hierarchy_text(qid.hierarchy), published=published))
     return Terms(
         limit=plain(job.suppression.limit),
         treatment=job.suppression.treatment,
@@ -119,7 +121,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
         nodes={" ".join(map(str, one.node)): one.status for one in drawn.drawn},
-        whole=drawn.whole,
+        whole=drawn.is_complete,
     )
 
 
@@ -137,5 +139,63 @@ def map_of_report(report: Report) -> LatticeMap | None:
         node=node,
         heights=tuple(dict(zip(STATUSES, row, strict=True)) for row in rows),
         drawn=tuple(DrawnNode(tuple(map(int, place.split())), status) for place, status in figures.nodes.items()),
-        whole=figures.whole,
+        is_complete=figures.whole,
     )
+
+
+MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+AS_IT_IS = "as in the source"
+
+
+def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedColumn, ...]:
+    """Returns every column of the data files: quasi-identifiers in job order, then sensitive ones, all others, and pseudonyms.
+
+    Args:
+        manifest: Of the release.
+        terms: What was asked.
+    """
+    qids = [
+        PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))
+        for qid in terms.quasi_identifiers
+        for name in qid.columns
+    ]
+    # What the word rest stands for was measured column by column.
+    rest = (
+        [name for name in manifest.passthrough if name not in terms.sensitive] if terms.insensitive == "rest" else list(terms.insensitive)
+    )
+    untreated = [
+        PublishedColumn(
+            name=name,
+            role="sensitive" if name in terms.sensitive else "insensitive",
+            published=_otherwise(manifest, name),
+            distinct=_distinct(manifest, name),
+        )
+        for name in (*terms.sensitive, *rest)
+    ]
+    pseudonyms = [PublishedColumn(name=name, role="pseudonym", published=words) for name, words in manifest.pseudonyms.items()]
+    return (*qids, *untreated, *pseudonyms)
+
+
+def _published(words: str, name: str, columns: tuple[str, ...]) -> str:
+    if len(columns) == 1:
+        return words
+    return f"{words}: {'lower' if name == columns[0] else 'upper'} bound"
+
+
+def _otherwise(manifest: Manifest, name: str) -> str:
+    found = manifest.published.get(name)
+    return AS_IT_IS if found is None else treatment_sentence(found.publish, int(manifest.privacy["k"]))
+
+
+def _distinct(manifest: Manifest, name: str) -> int | None:
+    found = manifest.passthrough.get(name)
+    return found.distinct if found else None
+
+
+def date_text(created: str | None) -> str:
+    """Returns a moment as people write it, in UTC; as it is where it cannot be read, empty where there is none."""
+    try:
+        moment = datetime.fromisoformat(created).astimezone(UTC) if created else None
+    except ValueError:
+        return created or ""
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC" if moment else ""

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.privacy.risk import THRESHOLD, kept_preset, least_class
+from core.privacy.risk import THRESHOLD, least_class, preset_met
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.release.figures import RepeatedColumn, repeats_sentence
+from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence
 from schemas.release.manifest import Manifest
 from schemas.release.report import Limit
 
@@ -62,7 +62,7 @@ class UnitWording:
 
     def warning(self) -> str:
         """Returns what to say of identifiers that repeat; nothing where none does."""
-        return repeats_sentence(self.repeats)
+        return repeating_identifiers_sentence(self.repeats)
 
     def maximum_risk(self, least: int) -> str:
         """Returns the strictest published maximum risk that classes of so many keep, in a sentence."""
@@ -70,7 +70,7 @@ class UnitWording:
             return "Identifiers repeat and no person is named, so that no maximum risk is claimed."
         if self.linked:
             return "Pseudonyms show sets of records that fewer than k share, so that no maximum risk is claimed."
-        if preset := kept_preset(least):
+        if preset := preset_met(least):
             return f"No {self.one}'s risk is above {preset[0]} ({preset[1]})."
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
 
@@ -80,7 +80,7 @@ class UnitWording:
             return "none claimed: identifiers repeat and columns.person names nobody"
         if self.linked:
             return "none claimed: pseudonyms show sets of records that fewer than k share"
-        preset = kept_preset(least)
+        preset = preset_met(least)
         return f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}"
 
     def risks(self) -> dict[str, tuple[str, bool, str]]:

@@ -13,9 +13,8 @@ from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from tasks.source.batches import kept_schema, write_batches
-from tasks.source.bounds.apart import survived
-from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
+from tasks.source.batches import schema_of_columns, write_batches
+from tasks.source.bounds.apart import MAGIC, batch_sizes, bytes_behind, survived
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -29,15 +28,10 @@ ALIGNED = 64
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Converts an Arrow file of the source, once for its content.
-
-    Raises:
-        SourceError: As for ``convert``.
-        StorageError: As for ``convert``.
-    """
+    """Converts an Arrow file of the source, once for its content."""
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
@@ -49,37 +43,23 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         digest: Its digest.
         store: Gets the Parquet file.
         memory: Bytes that the job may take.
-
-    Raises:
-        SourceError: the file is no Arrow file, is cut off, is several in a row, has columns that Parquet cannot hold, or a batch or a value
-            is larger than is read.
-        StorageError: the Parquet file has another number of rows.
     """
 
     return store.make("converted", STEP.key(digest), ".parquet", lambda part: survived(name, _convert, path, name, memory, part))
 
 
 def _convert(path: Path, name: str, memory: int, part: Path) -> int:
-    """Writes a file as Parquet, and returns how many records it has.
-
-    Raises:
-        SourceError: As for ``convert_arrow``.
-        StorageError: As for ``convert_arrow``.
-    """
+    """Writes a file as Parquet, and returns how many records it has."""
     _check_batches(path, name, memory)
     try:
         with _opened(path, name) as (schema, batches):
-            return write_batches(part, kept_schema(schema), batches, name)
+            return write_batches(part, schema_of_columns(schema), batches, name)
     except pa.ArrowException:
         raise SourceError.unreadable(name, "arrow") from None
 
 
 def _check_batches(path: Path, name: str, memory: int) -> None:
-    """Refuse a file that holds records which its footer does not list, or of which a batch is unpacked to more than memory has room for.
-
-    Raises:
-        SourceError: there are such records, there is such a batch, or what stands in the file are no batches.
-    """
+    """Refuse a file that holds records which its footer does not list, or of which a batch is unpacked to more than memory has room for."""
     try:
         with path.open("rb") as file:
             largest, behind = max(batch_sizes(file), default=0), bytes_behind(file)
@@ -106,11 +86,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[pa.Schema, Iterator[pa.Reco
 
 
 def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream, and refuse one that does not end where the file does.
-
-    Raises:
-        FileError: the stream has no end, or something lies behind it.
-    """
+    """Yield the batches of a stream, and refuse one that does not end where the file does."""
     yield from stream
     end = opened.tell()
     opened.seek(0)

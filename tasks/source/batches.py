@@ -25,12 +25,8 @@ FEW = 16
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
-def kept_schema(schema: pa.Schema) -> pa.Schema:
-    """Returns the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold.
-
-    Raises:
-        DatabaseError: columns of types that Parquet cannot hold.
-    """
+def schema_of_columns(schema: pa.Schema) -> pa.Schema:
+    """Returns the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -58,13 +54,9 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
     Args:
         path: The file.
-        schema: From ``kept_schema``.
+        schema: From ``schema_of_columns``.
         batches: Of these columns, in this order; dictionaries may differ from batch to batch.
         name: Where they come from, as the user knows it.
-
-    Raises:
-        SourceError: a value is larger than is read.
-        StorageError: the file has another number of rows.
     """
     rows = size = 0
     waiting: list[pa.RecordBatch] = []
@@ -86,15 +78,11 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 write(min(held, GROUP_ROWS))
         if rows:
             write(sum(part.num_rows for part in waiting))
-    return held_count(path, rows)
+    return count_held_rows(path, rows)
 
 
-def held_count(path: Path, rows: int) -> int:
-    """Returns how many rows were read, which a Parquet file made of them has to hold.
-
-    Raises:
-        StorageError: it holds another number.
-    """
+def count_held_rows(path: Path, rows: int) -> int:
+    """Returns how many rows were read, which a Parquet file made of them has to hold."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])
     return rows
@@ -106,9 +94,6 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
     Args:
         batch: Of any columns.
         name: Where they come from, as the user knows it.
-
-    Raises:
-        ValuesError: there are such.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         entries = column.dictionary if isinstance(column, pa.DictionaryArray) else column

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from tasks.source.object_store import Stat, place_of
+from tasks.source.object_store import Stat, scan_address
 from tasks.source.partitions import Partition, relation
 from tasks.store.keys import fingerprint_of
 
@@ -20,7 +20,7 @@ PieceKey: TypeAlias = tuple[str | int, ...]
 
 FILE_SHARE, LEAST_FILE = 12, 8_000_000
 """Which part of the memory the records of a data file take while it is written, and at least how many bytes."""
-BYTES_BESIDE = 32
+BYTES_OF_LABELS = 32
 """What the labels and the class of a record take."""
 FORMS, PAGE = 4, 1 << 20
 """In how many forms a reader holds a page of a column, about, and the bytes of one."""
@@ -71,9 +71,9 @@ class SourceFile(BaseModel):
         return sum(self.groups)
 
     @property
-    def place(self) -> str:
+    def scan_location(self) -> str:
         """What DuckDB reads it as."""
-        return str(self.path) if self.path else place_of(self.name, self.stat or ())
+        return str(self.path) if self.path else scan_address(self.name, self.stat or ())
 
 
 class Piece(BaseModel):
@@ -189,7 +189,7 @@ class ChunkedSource(BaseModel):
 
     @property
     def _published_bytes(self) -> int:
-        return BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
+        return BYTES_OF_LABELS + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
 
     def task_bytes(self, job: Job) -> int:
         """Returns about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order.
@@ -221,7 +221,7 @@ class ChunkedSource(BaseModel):
     @property
     def relation(self) -> str:
         """What DuckDB reads the source as."""
-        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved)
+        return relation([(file.scan_location, file.partition) for file in self.files], alike=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

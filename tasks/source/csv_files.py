@@ -17,8 +17,8 @@ from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.reading.regular_files import MOST_HEADER, lines_within
-from schemas.reading.typed_texts import taken_words, typed_sql
-from tasks.source.batches import held_count
+from schemas.reading.typed_texts import accepted_words, typed_sql
+from tasks.source.batches import count_held_rows
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
@@ -45,15 +45,10 @@ FAULTS = {
 
 
 def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Converts a CSV file of the source, once for its content.
-
-    Raises:
-        SourceError: As for ``convert``.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Converts a CSV file of the source, once for its content."""
     assert file.path is not None
     made = convert_csv(job, file.path, file.name, file.digest, store)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> Artifact:
@@ -65,10 +60,6 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
         name: What the user calls it.
         digest: Its digest.
         store: Gets the Parquet file.
-
-    Raises:
-        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     return store.make("converted", converted_key(job, digest), ".parquet", lambda part: convert_rows(job, path, name, part, store))
 
@@ -86,9 +77,6 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
         parts: In the order of the records.
         key: Of the file that is made.
         store: Has the parts, and gets the Parquet file.
-
-    Raises:
-        StorageError: the disk is full, more memory is needed than there is, or a part is gone.
     """
 
     def write(part: Path) -> int:
@@ -99,7 +87,7 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return held_count(part, sum(one.rows for one in parts))
+        return count_held_rows(part, sum(one.rows for one in parts))
 
     return store.make("converted", key, ".parquet", write)
 
@@ -132,10 +120,6 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         name: What the user calls it.
         part: The Parquet file.
         store: Beside it there is room to spill.
-
-    Raises:
-        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     names = _header(job, path, name)
     there = _count(job, path, name, len(names))
@@ -189,7 +173,7 @@ def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], typ
     faults = [_fault(*one) for one in ragged]
     for name, count, first in zip(typed, found[::2], found[1::2], strict=True):
         if count:
-            what = f"a {quote(name)} not of the type that source.types gives, which takes {taken_words(types[name])}"
+            what = f"a {quote(name)} not of the type that source.types gives, which takes {accepted_words(types[name])}"
             # Rows that are left out are not numbered, so that others would be numbered wrongly.
             faults.append(_row_fault(what, count, [] if ragged else first))
     return faults
@@ -202,11 +186,7 @@ def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records
 
 
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
-    """Counts the records of a file from its bytes, the header included.
-
-    Raises:
-        SourceError: it is cut off or damaged, or a record is too long.
-    """
+    """Counts the records of a file from its bytes, the header included."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
@@ -241,11 +221,7 @@ def read_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str:
 
 
 def _header(job: Job, path: Path, name: str) -> list[str]:
-    """Reads the names in the first line of a file, plain or compressed.
-
-    Raises:
-        SourceError: the file cannot be read as text, or its first line does not name every column, each once whatever its case.
-    """
+    """Reads the names in the first line of a file, plain or compressed."""
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:

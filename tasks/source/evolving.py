@@ -9,17 +9,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type, working, working_type
-from core.columns.common_types import unified
+from core.columns.column_types import plain_type, unified, working, working_type
 from schemas.errors.base import SourceError
 
 
 def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Returns the columns as which all files are read.
-
-    Raises:
-        SourceError: two files write a column in types that have none in common.
-    """
+    """Returns the columns as which all files are read."""
     columns, unlike = unified(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]
@@ -47,9 +42,6 @@ def batches(
         wanted: Those of the file's columns that it lacks or that are read in another type, as they are read.
         plain: Columns whose text comes plain, and not as dictionaries.
         name: Of the file, as the user knows it.
-
-    Raises:
-        SourceError: a value is not held exactly by the type in which its column is read.
     """
     there = [column for column in columns if column in file.schema_arrow.names]
     total = sum(file.metadata.row_group(group).num_rows for group in groups)
@@ -88,11 +80,7 @@ def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.A
 
 
 def _as_floats(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Returns decimals as floats of which each, written out, is the decimal again.
-
-    Raises:
-        ArrowInvalid: there is none for a value.
-    """
+    """Returns decimals as floats of which each, written out, is the decimal again."""
     # Arrow's own cast of 0.1 is 0.09999999999999999.
     floats = column.cast(pa.string()).cast(dtype)
     if not floats.cast(pa.string()).cast(column.type).equals(column):

@@ -21,12 +21,12 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from tasks.engine.runs import Run, locked_run
-from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
+from tasks.source.batches import GROUP_ROWS, schema_of_columns, write_batches
 from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
 from tasks.source.stable_files import digest_while_stable, file_stat, while_stable
 from tasks.store.database import connect, literal, quote
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
@@ -58,12 +58,7 @@ def statement(job: Job) -> str:
 
 
 def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Keeps the rows of a DuckDB file of the source, as long as the file does not change.
-
-    Raises:
-        SourceError: As for ``extract_duckdb``.
-        StorageError: the disk is full, or more memory is needed than there is.
-    """
+    """Keeps the rows of a DuckDB file of the source, as long as the file does not change."""
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
@@ -73,7 +68,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
         stat = file_stat(log)
         digest = fingerprint_of(file.digest, digest_while_stable(log, str(log), stat))
         read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: while_stable(log, str(log), stat)))
-    return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content, made=read.artifact)
+    return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content, converted_file=read.artifact)
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
@@ -85,10 +80,6 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         name: What the user calls it.
         digest: Of the file.
         store: Gets the rows.
-
-    Raises:
-        SourceError: the file cannot be opened, the query fails, or a type cannot be kept.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     key = DUCKDB.key(digest, statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
@@ -114,7 +105,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             if lossy := [f"'{column}' ({dtype})" for column, dtype in named if dtype.startswith(LOSSY)]:
                 raise DatabaseError.no_such_type(lossy)
             reader = relation.to_arrow_reader(GROUP_ROWS)
-            return write_batches(part, kept_schema(reader.schema), reader, name)
+            return write_batches(part, schema_of_columns(reader.schema), reader, name)
         except duckdb.OutOfMemoryException:
             raise
         except (duckdb.Error, pa.ArrowException):
@@ -134,9 +125,6 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
-
-    Raises:
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     schema = pq.read_schema(path)
     texts = ", ".join(f"coalesce(length({text})::VARCHAR || ':' || {text}, '-')" for text in (f"{quote(n)}::VARCHAR" for n in schema.names))
@@ -151,31 +139,22 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
-    """Keeps the rows that a PostgreSQL server gives.
-
-    Raises:
-        SourceError: As for ``extract_postgresql``.
-        StorageError: a folder cannot be made.
-    """
+    """Keeps the rows that a PostgreSQL server gives."""
     asked = extract_postgresql(job, store)
-    return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, made=asked.artifact)
+    return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, converted_file=asked.artifact)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:
     """Asks a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
-
-    Raises:
-        SourceError: no driver, no server, a query that fails, or types that cannot be kept.
-        StorageError: a folder cannot be made.
     """
-    where = job.source.connection.said_in(job.folder) if job.source.connection else ""
+    where = job.source.connection.identity_without_secret(job.folder) if job.source.connection else ""
     key = POSTGRESQL.key(statement(job), job.source.types, where)
     if pending := _pending(key, store):
         return pending
     asked = private_folder(store.folder / "queries") / "asked.parquet"
-    rows = write_whole(asked, lambda part: _ask(job, part))
+    rows = write_atomically(asked, lambda part: _ask(job, part))
     content = content_digest(job, asked, store)
 
     def move(part: Path) -> int:
@@ -186,7 +165,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     store.keep_only(artifact)
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_whole(store.folder / PENDING, lambda part: part.write_text(seal(record)))
+    write_atomically(store.folder / PENDING, lambda part: part.write_text(seal(record)))
     return Extract(artifact, content)
 
 
@@ -199,14 +178,14 @@ def _pending(key: Key, store: Store) -> Extract | None:
     try:
         record = unsealed(store.folder / PENDING)
         artifact = Artifact.model_validate(record["artifact"])
-        known = record["key"] == key and store.whole(artifact)
+        known = record["key"] == key and store.is_complete(artifact)
         return Extract(artifact, str(record["content"])) if known else None
     except (KeyError, TypeError, ValidationError):
         return None
 
 
 @contextmanager
-def asked_once(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
+def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
     """Keeps to the rows that a server once gave until the block ends, well or refused.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
@@ -235,10 +214,6 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
     Args:
         job: The job.
         goes_on: Whether another step of the same command goes on with what this one read of a database.
-
-    Raises:
-        StorageError: another run is at work, or the folder cannot be written.
-        PolicyError: the job stands below the policy, or that cannot be read.
     """
-    with locked_run(job) as run, asked_once(job, run.store, goes_on=goes_on):
+    with locked_run(job) as run, fixed_extract(job, run.store, goes_on=goes_on):
         yield run

@@ -17,10 +17,9 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.engine.progress import notify
-from tasks.source.listing import is_hidden, table_format_here
-from tasks.source.object_store import Stat, matching
+from tasks.source.object_store import Stat, is_hidden, matching, table_format_here
 from tasks.source.stable_files import digest_while_stable, file_stat
-from tasks.store.files import real_path, write_whole
+from tasks.store.files import real_path, write_atomically
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import is_of_work
@@ -36,9 +35,6 @@ def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
 
     Args:
         matched: By path or address, the patterns that it matches, as the job has them.
-
-    Raises:
-        SourceError: two different paths lead to one file, by a link or as two of its names; nobody knows whether that was meant.
     """
     files: dict[tuple[str | int, ...], dict[str, list[str]]] = {}
     for name in sorted(matched, key=lambda name: (len(name), name)):
@@ -101,7 +97,7 @@ class Readable(NamedTuple):
     stat: Stat | None
     content: str | None = None
     converted: str | None = None
-    made: Artifact | None = None
+    converted_file: Artifact | None = None
 
 
 def is_object(one: Located) -> bool:
@@ -110,12 +106,7 @@ def is_object(one: Located) -> bool:
 
 
 def find_names(job: Job) -> list[str]:
-    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query.
-
-    Raises:
-        SourceError: a pattern matches nothing, or files of the target or the work folder, or one file under two names.
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query."""
     return list(_found(job))
 
 
@@ -173,11 +164,7 @@ def _is_released(path: Path, target: Path) -> bool:
 
 
 def _matching_here(pattern: str, written: str) -> set[Path]:
-    """Returns the files of this machine that a pattern matches.
-
-    Raises:
-        SourceError: there is none, or they are parts of a table of Delta Lake or its kin.
-    """
+    """Returns the files of this machine that a pattern matches."""
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
     files = {path for path in matched if path.is_file()}
     if not files:
@@ -195,23 +182,12 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Returns the files of this machine that the job's patterns match, each once, in the order of their names.
-
-    Raises:
-        SourceError: a pattern matches no file.
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the files of this machine that the job's patterns match, each once, in the order of their names."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
 def located(job: Job, store: Store) -> list[Located]:
-    """Returns the files of this machine with their digests, and the objects of stores as they are listed.
-
-    Raises:
-        SourceError: a pattern matches nothing, or a file cannot be read.
-        ObjectStoreError: a store cannot be listed.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Returns the files of this machine with their digests, and the objects of stores as they are listed."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()
@@ -239,7 +215,7 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
             digests[name] = (seen[0] if seen and seen[1] == stat else digest_while_stable(path, name, stat), stat)
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
-    write_whole(memo, lambda part: part.write_text(seal(digests)))
+    write_atomically(memo, lambda part: part.write_text(seal(digests)))
     return {name: digest for name, (digest, _) in digests.items()}
 
 

@@ -39,9 +39,6 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     """Returns the partition of each file, empty unless the job says ``source.hive``.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
-
-    Raises:
-        SourceError: the folders of two files name different columns, or a value is not of the type that the job gives.
     """
     if not job.source.hive:
         return [() for _ in files]

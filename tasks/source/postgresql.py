@@ -16,8 +16,8 @@ from schemas.errors.base import counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
-from schemas.reading.typed_texts import taken_words, typed_sql
-from tasks.source.batches import kept_schema
+from schemas.reading.typed_texts import accepted_words, typed_sql
+from tasks.source.batches import schema_of_columns
 from tasks.source.partitions import arrow_type
 
 TYPE = b"POSTGRESQL:type"
@@ -29,11 +29,7 @@ DAY = 86_400_000_000
 
 
 def address(job: Job) -> str:
-    """Returns the server's address; what it leaves out, libpq takes from its own variables and files.
-
-    Raises:
-        DatabaseError: the variable or file that the job names holds none.
-    """
+    """Returns the server's address; what it leaves out, libpq takes from its own variables and files."""
     connection = job.source.connection
     if connection is None:
         return SCHEMES[0]
@@ -61,9 +57,6 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         uri: The server's address.
         query: A SELECT.
         types: Types of columns, as in ``source.types``; every ``numeric`` needs one.
-
-    Raises:
-        DatabaseError: no driver, no server, a query that fails, or values that do not fit.
     """
     try:
         from adbc_driver_manager import dbapi
@@ -99,7 +92,9 @@ def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
         raise DatabaseError.no_precision(bare)
     if money := [f"'{name}' (money)" for name, kind in origin.items() if kind == "money"]:
         raise DatabaseError.no_such_type(money)
-    return kept_schema(pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in schema]))
+    return schema_of_columns(
+        pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in schema])
+    )
 
 
 def _typed(
@@ -122,7 +117,9 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
     if dtype is not None and column.type != field.type:
         made = _typed_texts(column, dtype) if pt.is_string(column.type) else _cast(column, field.type)
         if made is None:
-            raise DatabaseError.misfits([f"a '{field.name}' is not of the type that source.types gives, which takes {taken_words(dtype)}"])
+            raise DatabaseError.misfits(
+                [f"a '{field.name}' is not of the type that source.types gives, which takes {accepted_words(dtype)}"]
+            )
         column = made
     if outside := _outside(column):
         raise DatabaseError.misfits([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.column_types import plain_type, working
-from core.columns.normalising import normalised
+from core.columns.column_types import normalised, plain_type, working
 from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
-from tasks.source.bounds.int96 import UNIT
-from tasks.source.bounds.unpacked import Unpacked, rows_of_long
+from tasks.source.bounds.unpacked import UNIT, Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
 from tasks.source.objects.pinned import pinned
@@ -27,7 +25,7 @@ from tasks.source.values import Unreadable
 BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
 FEWEST = 256
 """Records of a batch, however long."""
-MOST_PLACE = 5
+MOST_INDEX_BYTES = 5
 """Bytes that a place in a dictionary of a megabyte never takes."""
 LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 """Bytes of a row group of which a column is not read at once, and how many of each column are instead."""
@@ -44,11 +42,6 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
         plain: Those whose text comes plain: of what names persons nearly every value is another, and a dictionary costs more than it saves.
         as_written: Whether all text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
             what is not published may hold any bytes.
-
-    Raises:
-        SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
-            UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     plain = columns if as_written else plain
     waiting: list[pa.RecordBatch] = []
@@ -81,12 +74,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[Any]:
-    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested.
-
-    Raises:
-        SourceError: the file changed; in the place of whatever its reader made of it.
-        ObjectStoreError: it is in a store that cannot be read.
-    """
+    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested."""
     if file.path is None:
         assert file.stat is not None
         with pinned(file.name, file.stat) as read:
@@ -120,7 +108,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
-                sound = bad.look_at(rows, [] if as_written else held)
+                sound = bad.check_batch(rows, [] if as_written else held)
                 if rows.num_rows and sound:
                     yield _with_partition(rows, piece, columns, plain, published)
                 if not left:
@@ -201,7 +189,7 @@ def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
         return False
     packed = column.data_page_offset - column.dictionary_page_offset
     share = 1 - packed / max(column.total_compressed_size, 1)
-    return bool(column.total_uncompressed_size * share < MOST_PLACE * max(column.num_values, 1))
+    return bool(column.total_uncompressed_size * share < MOST_INDEX_BYTES * max(column.num_values, 1))
 
 
 class Footer(NamedTuple):
@@ -229,9 +217,6 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
         path: The file.
         name: What the user calls it.
         found: How long its values are.
-
-    Raises:
-        SourceError: it cannot be read.
     """
     try:
         with pa.OSFile(str(path)) as file:
@@ -247,9 +232,6 @@ def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
         opened: The file.
         name: What the user calls it.
         found: How long its values are. None where that is not looked at, as across a network.
-
-    Raises:
-        SourceError: it cannot be read.
     """
     try:
         with pq.ParquetFile(opened, coerce_int96_timestamp_unit=UNIT) as file:
@@ -270,11 +252,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file."""
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:

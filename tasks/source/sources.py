@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.column_types import is_text, plain_type, working_type
-from core.columns.common_types import told
+from core.columns.column_types import is_text, plain_type, type_differences, working_type
 from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
@@ -20,21 +19,120 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
-from tasks.engine.steps import workers_elsewhere
+from tasks.engine.steps import count_remote_workers
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
-from tasks.source.bounds.value_lengths import LengthInspection, kept_unpacked
-from tasks.source.chunks import ChunkedSource, SourceFile
+from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
+from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
 from tasks.source.objects.inspection import inspect_objects, is_read_here
 from tasks.source.objects.pinned import check_all_as_listed
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
-from tasks.source.sharing import chunks_of
 from tasks.source.stable_files import stat_of, while_stable
+from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of
+from tasks.store.secret import seal, unsealed
 from tasks.store.store import Store
+
+SHARED_FILES = 128
+"""Files of a chunk at most: as many are read again where one of them is gone."""
+SHARED_ROWS = 250_000
+"""Records of several files together at most: few enough that a million of them are work for more than one core."""
+
+Shares = list[list[str]]
+"""Digests of files that share a chunk; no digest stands in two of them."""
+Small = Mapping[str, tuple[SourceFile, pa.Schema]]
+"""Files that may share a chunk, and their columns, by digest."""
+
+
+def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_rows: int, chunk_bytes: int, store: Store) -> list[Chunk]:
+    """Cuts files into chunks, in the order of the first file of each.
+
+    Args:
+        files: The source, in the order of their names.
+        schemas: Of each, without metadata: files whose columns are written alike may share a chunk.
+        chunk_rows: Records of a chunk at most.
+        chunk_bytes: What these take at most, where the row groups of a file are small enough.
+        store: Remembers which files share a chunk.
+    """
+    most = min(chunk_rows, SHARED_ROWS)
+    small: dict[str, tuple[SourceFile, pa.Schema]] = {}
+    for file, schema in zip(files, schemas, strict=True):
+        # Of equal files the first alone, so that a digest names one file of a chunk.
+        if 0 < file.rows <= most // 2 and file.rows * file.width <= chunk_bytes // 2:
+            small.setdefault(file.digest, (file, schema))
+    memo = store.folder / "shares.json"
+    known = _known(memo)
+    shares = list(_refined(known, [file.digest for file in files if file.rows], small, (most, chunk_bytes)))
+    if shares != known:
+        write_atomically(memo, lambda part: part.write_text(seal(shares)))
+    owners = {digest: share for share in shares for digest in share}
+    chunks = []
+    for file in files:
+        if file.digest not in small or small[file.digest][0] is not file:
+            chunks += _ranges(file, chunk_rows, chunk_bytes)
+        elif owners[file.digest][0] == file.digest:
+            together = (small[digest][0] for digest in owners[file.digest])
+            chunks.append(Chunk(pieces=tuple(Piece(file=one, first=0, rows=one.rows) for one in together)))
+    # A table that may be empty is a chunk without rows.
+    return chunks or [Chunk.of(file) for file in files[:1]]
+
+
+def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
+    """Yields what shares a chunk from now on: parts of what did before, of files that are here or of files that are not, then new files.
+
+    What is cut into ranges today stands for itself from now on.
+    """
+    there = set(here)
+    for share in known:
+        yield from _packed([digest for digest in share if digest in small], small, most)
+        yield from ([digest] for digest in share if digest in there and digest not in small)
+        if gone := [digest for digest in share if digest not in there]:
+            yield gone
+    old = {digest for share in known for digest in share}
+    yield from _packed([digest for digest in small if digest not in old], small, most)
+    yield from ([digest] for digest in dict.fromkeys(here) if digest not in small and digest not in old)
+
+
+def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
+    """Yields neighbours together, as long as their columns are alike and they are not too many records, nor bytes."""
+    share: list[str] = []
+    rows = size = 0
+    for digest in digests:
+        file, schema = small[digest]
+        rows, size = rows + file.rows, size + file.rows * file.width
+        if share and (len(share) == SHARED_FILES or rows > most[0] or size > most[1] or not schema.equals(small[share[0]][1])):
+            yield share
+            share, rows, size = [], file.rows, file.rows * file.width
+        share.append(digest)
+    if share:
+        yield share
+
+
+def _known(memo: Path) -> Shares:
+    """Returns what shared a chunk before; nothing if a single character of it was changed since."""
+    found = unsealed(memo)
+    return found if isinstance(found, list) else []
+
+
+def _ranges(file: SourceFile, chunk_rows: int, chunk_bytes: int) -> list[Chunk]:
+    """Cuts a file into ranges of at most so many rows, and between row groups of at most so many bytes where these are small enough."""
+    most = min(chunk_rows, chunk_bytes // max(file.width, 1))
+    # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
+    chunks: list[Chunk] = []
+    first = rows = 0
+    for group in file.groups:
+        if rows and rows + group > most:
+            chunks.append(Chunk.of(file, first, rows))
+            first, rows = first + rows, 0
+        rows += group
+        while rows > chunk_rows:
+            chunks.append(Chunk.of(file, first, chunk_rows))
+            first, rows = first + chunk_rows, rows - chunk_rows
+    return [*chunks, Chunk.of(file, first, rows)] if rows else chunks
+
 
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
@@ -43,14 +141,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
-
-    Raises:
-        SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
-        ObjectStoreError: an object cannot be read.
-        StorageError: the disk is full or the folder cannot be written.
-        SkaldError: whatever else a step raises.
-    """
+    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks."""
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -82,8 +173,8 @@ def read_source(run: Run) -> ChunkedSource:
     left = Bounded(files, 0, 0)
     if job.columns.most_records is not None:
         left = bound_records(job, files, columns, store, here=is_read_here(job))
-    if job.columns.ways and workers_elsewhere():
-        raise SourceError.published_elsewhere()
+    if job.columns.ways and count_remote_workers():
+        raise SourceError.treated_on_cluster()
     files, read_as = publish_columns(job, left.files, columns, store)
     return ChunkedSource(
         files=tuple(files),
@@ -92,18 +183,13 @@ def read_source(run: Run) -> ChunkedSource:
         columns=read_as,
         published=(*(plain_type(read_as.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
-        evolved=told(columns, schemas),
+        evolved=type_differences(columns, schemas),
         withheld=(left.records, left.persons),
     )
 
 
 def check_unchanged(source: ChunkedSource) -> None:
-    """Refuses files that are no longer what was digested.
-
-    Raises:
-        SourceError: a file is gone or has another size, time or inode, or an object another ETag.
-        ObjectStoreError: a store does not say.
-    """
+    """Refuses files that are no longer what was digested."""
     known = [(file.name, file.stat) for file in source.files if file.stat is not None]
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
@@ -112,12 +198,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else.
-
-    Raises:
-        SourceError: it cannot be read, or does not fit the job.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -134,7 +215,7 @@ def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[R
         LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
     ]
     footers = []
-    for file, found in zip(asked, kept_unpacked(asked, job.memory, store), strict=True):
+    for file, found in zip(asked, lengths_unpacked(asked, job.memory, store), strict=True):
         with while_stable(file.path, file.name, file.stat):
             footers.append(read_footer(file.path, file.name, found))
     return list(zip(reads, footers, strict=True))
@@ -146,22 +227,14 @@ def _here(read: Readable) -> Path:
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
-    """Refuses values too long for the columns that classes are made of or judged by.
-
-    Raises:
-        ValuesError: there are such.
-    """
+    """Refuses values too long for the columns that classes are made of or judged by."""
     for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
         if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there.
-
-    Raises:
-        SourceError: there are such.
-    """
+    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
@@ -242,11 +315,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job.
-
-    Raises:
-        SourceError: a column whose type its treatment cannot take, or a shift by a subject that is no column or has no one text.
-    """
+    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job."""
     types = {}
     for one in job.columns.pseudonyms:
         dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)

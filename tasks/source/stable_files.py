@@ -46,11 +46,7 @@ def source_digest(path: Path) -> str:
 
 
 def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
-    """Returns the digest of a file that had a stat before, and has it afterwards.
-
-    Raises:
-        SourceError: the file changed.
-    """
+    """Returns the digest of a file that had a stat before, and has it afterwards."""
     with while_stable(path, name, stat):
         _settle(path)
         return source_digest(path)
@@ -69,11 +65,7 @@ def _settle(path: Path) -> None:
 
 @contextmanager
 def while_stable(path: Path | None, name: str, stat: Stat | None) -> Iterator[None]:
-    """Lets what is read of a file inside the block count only if it has a given stat before and after; copies in the store are our own.
-
-    Raises:
-        SourceError: the file changed; in the place of whatever its reader made of it.
-    """
+    """Lets what is read of a file inside the block count only if it has a given stat before and after; copies in the store are our own."""
     if path is None or stat is None or str(path) != name:
         yield
         return

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from core.columns.agreed_moments import told_moments
-from core.columns.column_types import plain_type
+from core.columns.column_types import inclusive_moments, plain_type
 from schemas.errors.values import ValuesError
 
 
@@ -20,7 +19,7 @@ class Unreadable:
     def __init__(self) -> None:
         self._texts, self._moments, self._types = Counter[str](), Counter[str](), dict[str, pa.DataType]()
 
-    def look_at(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
+    def check_batch(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
         """Looks at columns of a batch; returns whether all values so far are what their types say."""
         for name in columns:
             column = batch.column(name)
@@ -30,17 +29,13 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuses what was counted in a file.
-
-        Raises:
-            ValuesError: there is any.
-        """
+        """Refuses what was counted in a file."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():
-            ends = told_moments(self._types[name])
+            ends = inclusive_moments(self._types[name])
             assert ends is not None
-            raise ValuesError.no_moments(name, count, ends[0].words, ends[1].words)
+            raise ValuesError.no_moments(name, count, ends[0].text, ends[1].text)
 
 
 def undecodable(column: pa.Array) -> int:
@@ -68,7 +63,7 @@ def _is_text(column: pa.Array) -> bool:
 def _outside(column: pa.Array) -> int:
     """Counts the dates and times of a column that not every program reads; 0 for one of another type."""
     dtype = plain_type(column.type)
-    ends = told_moments(dtype)
+    ends = inclusive_moments(dtype)
     if ends is None:
         return 0
     if isinstance(column, pa.DictionaryArray):

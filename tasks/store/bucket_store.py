@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from schemas.errors.folders import WorkError
 from tasks.store.bucket import Bucket
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import Key, key_in_name
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Artifact, Store
@@ -54,35 +54,25 @@ class BucketStore(Store):
         return BucketStore(self.folder, self.bucket, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Returns where an artefact is at hand; it is fetched if it is not.
-
-        Raises:
-            WorkError: it is gone, or not what was written; then it is forgotten, so that the next run makes it again.
-            StorageError: the disk is full or the folder cannot be written.
-        """
+        """Returns where an artefact is at hand; it is fetched if it is not."""
         path = self._place(artifact)
         if not self._is_here(artifact):
             private_folder(path.parent)
-            write_whole(path, lambda part: self._fetch(artifact, part))
+            write_atomically(path, lambda part: self._fetch(artifact, part))
         return path
 
     def _fetch(self, artifact: Artifact, part: Path) -> int:
         if not self.bucket.download(_object(artifact), part, artifact.sha256):
             self.discard([artifact])
-            raise WorkError.damaged(self.bucket.place(_object(artifact)))
+            raise WorkError.damaged(self.bucket.object_address(_object(artifact)))
         return artifact.rows
 
     def at_hand(self, file: str) -> Path:
-        """Returns where the artefact of a name is at hand, as another process told of it by its path.
-
-        Raises:
-            WorkError: it is gone, or not what was written.
-            StorageError: the disk is full or the folder cannot be written.
-        """
+        """Returns where the artefact of a name is at hand, as another process told of it by its path."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:
-            raise WorkError.damaged(self.bucket.place(f"{BELOW}/{file}"))
+            raise WorkError.damaged(self.bucket.object_address(f"{BELOW}/{file}"))
         return self.path(artifact)
 
     def recorded(self, step: str, keys: Sequence[Key]) -> list[bool]:
@@ -90,9 +80,9 @@ class BucketStore(Store):
         there = self.bucket.sizes(f"{BELOW}/{step}") if keys else {}
         return [_record(step, key) in there for key in keys]
 
-    def whole(self, artifact: Artifact) -> bool:
+    def is_complete(self, artifact: Artifact) -> bool:
         """Tells whether an artefact is what its record says, as far as can be told without fetching it."""
-        return artifact in self._found or super().whole(artifact)
+        return artifact in self._found or super().is_complete(artifact)
 
     def _recorded(self, step: str, key: Key) -> Artifact | None:
         try:
@@ -108,7 +98,7 @@ class BucketStore(Store):
     def _is_whole(self, artifact: Artifact) -> bool:
         # Looked at once: what is altered later is noticed when it is fetched.
         if artifact not in self._found:
-            there = self.bucket.found(_object(artifact))
+            there = self.bucket.object_entry(_object(artifact))
             if there is None or there != (artifact.size, self._tags.get(artifact)):
                 return False
             self._found.add(artifact)
@@ -118,9 +108,9 @@ class BucketStore(Store):
     def _keep(self, artifact: Artifact) -> None:
         name = _object(artifact)
         self.bucket.upload(self._place(artifact), name, artifact.sha256)
-        there = self.bucket.found(name)
+        there = self.bucket.object_entry(name)
         if there is None or there.size != artifact.size:
-            raise WorkError.damaged(self.bucket.place(name))
+            raise WorkError.damaged(self.bucket.object_address(name))
         # The record goes last here too. Two that are made at once are of the same content, and the later one stands.
         self.bucket.write(_record(artifact.step, artifact.key), seal([artifact.model_dump(), there.tag]).encode())
         self._tags[artifact] = there.tag

@@ -27,19 +27,19 @@ from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BELOW, CALLS, BucketStore
-from tasks.store.files import file_digest, private_folder, write_whole
+from tasks.store.files import file_digest, private_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
-from tasks.store.lease import Lease, kept_alive, take
+from tasks.store.lease import Lease, renewed_lease, take
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
-from tasks.store.work_folder import MARK, WORDS, Removed
+from tasks.store.work_folder import CONTENT_WORDS, MARK, Removed
 
 LIST, FILES = "kept.json", "kept"
 AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 """Where work is at hand, in the machine's folder for temporary files."""
-KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
+KEPT_FILES = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
 LISTED = StepCode("listed", "tasks.store.bucket_work")
@@ -77,12 +77,7 @@ class BucketWork:
         return self.lease.generation
 
     def keep(self) -> None:
-        """Puts small files that changed into the bucket, all at once for whoever looks.
-
-        Raises:
-            WorkError: another run has taken over, and nothing was put.
-            StorageError: the bucket or the folder cannot be written.
-        """
+        """Puts small files that changed into the bucket, all at once for whoever looks."""
         there = _kept(self.folder)
         if there == self._listed:
             return
@@ -94,32 +89,23 @@ class BucketWork:
         content = _said(there)
         tag = bucket.replace(LIST, content, self._tag) if self._tag else bucket.create(LIST, content)
         if tag is None:
-            raise WorkError.taken_over(bucket.address)
+            raise WorkError.lease_lost(bucket.address)
         self._listed, self._tag = there, tag
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over.
-
-        Raises:
-            WorkError: another has, or may have.
-            ObjectStoreError: the store does not answer.
-        """
+        """Makes sure that no other run has taken over."""
         self.lease.check()
 
 
 @contextmanager
-def held_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
-    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends.
-
-    Raises:
-        StorageError: another run is at work there, it is somebody else's, or it cannot be read or written.
-    """
+def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
+    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends."""
     bucket = Bucket(address)
     _claim(bucket)
     with scratch_folder() as folder:
         lease = take(bucket)
-        with kept_alive(lease):
+        with renewed_lease(lease):
             listed, tag = _copy(bucket, folder)
             work = BucketWork(BucketStore(folder / BELOW, bucket), folder, lease, listed, tag)
             with _at_hand(job, folder), _copied_lists(job, work.store):
@@ -129,12 +115,8 @@ def held_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
 
 
 @contextmanager
-def looked_at(job: Job) -> Iterator[Store]:
-    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile.
-
-    Raises:
-        StorageError: it is somebody else's, or cannot be read.
-    """
+def read_only_store(job: Job) -> Iterator[Store]:
+    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile."""
     if job.work_address is None:
         yield Store(job.work_path / BELOW)
         return
@@ -146,16 +128,12 @@ def looked_at(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before."""
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
         # What is made in there is scratch and nobody's release, as in every work folder.
-        (private_folder(folder) / MARK).write_text(WORDS)
+        (private_folder(folder) / MARK).write_text(CONTENT_WORDS)
         yield folder
 
 
@@ -191,24 +169,24 @@ def _write(content: bytes, part: Path) -> int:
 
 
 def _claim(bucket: Bucket) -> None:
-    if bucket.found(MARK):
+    if bucket.object_entry(MARK):
         return
     # Another run may have made the mark, and begun, between the two looks.
-    if bucket.sizes() and not bucket.found(MARK):
+    if bucket.sizes() and not bucket.object_entry(MARK):
         raise WorkError.not_ours(bucket.address)
-    bucket.create(MARK, WORDS.encode())
+    bucket.create(MARK, CONTENT_WORDS.encode())
 
 
 def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, KeptWork], str | None]:
     """Copies the small files here; returns what was listed, and the tag of the list."""
-    there = bucket.found(LIST)
+    there = bucket.object_entry(LIST)
     if there is None:
         return {}, None
     listed = _read(bucket)
     for name, kept in listed.items():
         path = folder / name
         private_folder(path.parent)
-        write_whole(path, lambda part, kept=kept: _fetch(bucket, kept, part))  # type: ignore[misc]
+        write_atomically(path, lambda part, kept=kept: _fetch(bucket, kept, part))  # type: ignore[misc]
         os.utime(path, ns=(kept.changed, kept.changed))
     return listed, there.tag
 
@@ -217,22 +195,22 @@ def _read(bucket: Bucket) -> dict[str, KeptWork]:
     try:
         listed = _LIST.validate_python(unsealed_text(bucket.read(LIST) or b""))
     except ValidationError:
-        raise WorkError.damaged(bucket.place(LIST)) from None
+        raise WorkError.damaged(bucket.object_address(LIST)) from None
     # Whoever can write there chooses the names.
     if not all(map(_NAME.fullmatch, listed)):
-        raise WorkError.damaged(bucket.place(LIST))
+        raise WorkError.damaged(bucket.object_address(LIST))
     return listed
 
 
 def _fetch(bucket: Bucket, kept: KeptWork, part: Path) -> int:
     name = f"{FILES}/{kept.sha256}"
     if not bucket.download(name, part, kept.sha256):
-        raise WorkError.damaged(bucket.place(name))
+        raise WorkError.damaged(bucket.object_address(name))
     return 0
 
 
 def _kept(folder: Path) -> dict[str, KeptWork]:
-    paths = {path.relative_to(folder).as_posix(): path for pattern in KEPT for path in sorted(folder.glob(pattern)) if path.is_file()}
+    paths = {path.relative_to(folder).as_posix(): path for pattern in KEPT_FILES for path in sorted(folder.glob(pattern)) if path.is_file()}
     # Names with a dot in front are half written.
     return {name: KeptWork(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
 
@@ -241,19 +219,16 @@ def clear_bucket(address: str) -> Removed:
     """Removes what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
-
-    Raises:
-        StorageError: a run is at work, it is somebody else's, or it cannot be read or written.
     """
     bucket = Bucket(address)
-    if not bucket.found(MARK):
+    if not bucket.object_entry(MARK):
         if bucket.sizes():
             raise WorkError.not_ours(address)
         return Removed(0, 0, 0)
     lease = take(bucket)
-    with kept_alive(lease):
+    with renewed_lease(lease):
         lease.check()
-        there, found = bucket.sizes(), bucket.found(LIST)
+        there, found = bucket.sizes(), bucket.object_entry(LIST)
         stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
         if found and stays:
             # The list first: without what it names it would be one that was altered.

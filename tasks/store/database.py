@@ -19,7 +19,7 @@ from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
-WORTH = 16
+MEMORY_PART = 16
 """Which part of a job's memory may be held beside a database that goes on as if it were not."""
 THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
@@ -62,9 +62,6 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
         spill: Folder for what does not fit.
         last: For a step at the end of a run, which works alone: it takes three fifths of a large memory; what the phases before it still
             hold takes the rest.
-
-    Raises:
-        StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
     left = _left_at_the_end(job) if last else job.memory
     return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
@@ -72,7 +69,7 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
 
 def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
     """Has a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
-    if job.memory < ENOUGH or held * WORTH < job.memory:
+    if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
     with suppress(duckdb.OutOfMemoryException):
@@ -85,11 +82,7 @@ def _left_at_the_end(job: Job) -> int:
 
 @contextmanager
 def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``.
-
-    Raises:
-        StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
-    """
+    """Opens an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory // share}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.

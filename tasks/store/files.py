@@ -21,11 +21,7 @@ MOST_LISTED = 1 << 62
 
 
 def file_digest(path: Path) -> str:
-    """Returns the SHA-256 of a regular file, in hex.
-
-    Raises:
-        OSError: it cannot be read, or is a link, a device or a pipe.
-    """
+    """Returns the SHA-256 of a regular file, in hex."""
     with open_regular(path, MOST_LISTED, links=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -36,11 +32,7 @@ def real_path(path: Path) -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Makes a folder that only its owner can enter, and returns it.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Makes a folder that only its owner can enter, and returns it."""
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # mkdir leaves a folder that is there as it is.
@@ -50,7 +42,7 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
+def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
     """Lets ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
 
     Args:
@@ -61,9 +53,6 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
 
     Returns:
         What ``write`` returns: the number of rows.
-
-    Raises:
-        StorageError: The disk is full or the folder cannot be written.
     """
     # Two equal files of a source have equal artefacts, which two threads may make at a time; and in a folder that others may write, nobody
     # can guess the name and lay a link there.
@@ -93,11 +82,6 @@ def locked(path: Path, how: int) -> Iterator[None]:
     Args:
         path: The file.
         how: As ``fcntl.flock`` takes it.
-
-    Raises:
-        BusyError: another process holds it, and ``how`` says not to wait.
-        StorageError: the file cannot be opened, or is a link, which may lead to a
-            file that is not ours.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
@@ -145,9 +129,6 @@ def open_folder(path: Path) -> Path:
     """Makes a folder for what is handed on, with those above it, in the mode that the user's umask asks for; returns it.
 
     Folders that are there keep the mode that their owner gave them.
-
-    Raises:
-        StorageError: it cannot be made.
     """
     # Looked up before any is made.
     missing = [one for one in (path, *path.parents) if not one.exists()]

@@ -22,8 +22,8 @@ Key = NewType("Key", str)
 """What tells a step's result from every other; made here alone."""
 
 OURS = ("core.", "schemas.", "tasks.")
-APART = (
-    "core.columns.thread_share",
+IGNORED_MODULES = (
+    "core.columns.data_parallel",
     "schemas.errors.",
     "tasks.engine.",
     "tasks.store.files",
@@ -62,7 +62,7 @@ class StepCode:
         """Returns a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
         return self.key(secrets.token_hex(16))
 
-    def made(self, key: Key) -> bool:
+    def made_by_this_code(self, key: Key) -> bool:
         """Tells whether a result was made by the code of today."""
         return key.startswith(code_of(self.module)[:MARK])
 
@@ -85,11 +85,7 @@ def fingerprint_of(*parts: object) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result.
-
-    Raises:
-        ModuleNotFoundError: the source of one of them is not installed.
-    """
+    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
 
 
@@ -97,7 +93,7 @@ def reached(module: str) -> set[str]:
     """Returns a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
     found, waiting = {module}, [module]
     while waiting:
-        new = {name for name in _read(waiting.pop()).imports if not name.startswith(APART)} - found
+        new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found
         found |= new
         waiting += new
     return found

@@ -24,7 +24,7 @@ from tasks.store.bucket import Bucket
 NAME = "lease.json"
 SECONDS = 60.0
 """For which a lease holds without being renewed; renewed every third of it, so that two lost packets cost nothing."""
-LOOKS = 12
+LEASE_CHECKS = 12
 """How often a lease that somebody may hold is looked at before it is taken over."""
 
 
@@ -61,29 +61,24 @@ class Lease:
         self._turn, self._renewals, self._lost = threading.Lock(), 0, False
 
     def check(self) -> None:
-        """Renews the lease, and so makes sure that no other run has taken it over.
-
-        Raises:
-            WorkError: another has, or may have.
-            ObjectStoreError: the store does not answer.
-        """
+        """Renews the lease, and so makes sure that no other run has taken it over."""
         with self._turn:
             begun = self.clock.now()
             if self._lost or begun >= self._until:
                 # Its time is over: even if nobody has taken it, somebody may be about to.
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
             self._renewals += 1
             tag = self.bucket.replace(NAME, _said(self._owner, self.generation, self._renewals), self._tag)
             if tag is None:
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
             # From before the put: whoever waits cannot have seen it earlier.
             self._tag, self._until = tag, begun + self.seconds
             if self.clock.now() >= self._until:
                 # The put took, or this process slept, so long that it may be another's by now.
                 self._lost = True
-                raise WorkError.taken_over(self.bucket.address)
+                raise WorkError.lease_lost(self.bucket.address)
 
     def renewed(self) -> bool:
         """Renews the lease if the store answers; tells whether there is still one to renew."""
@@ -96,11 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Lets the next run begin at once; the object stays, so that generations only rise.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Lets the next run begin at once; the object stays, so that generations only rise."""
         with self._turn:
             if not self._lost:
                 self._lost = True
@@ -114,10 +105,6 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
         bucket: What it is held of.
         clock: Of this machine.
         seconds: For which it holds, and for which that of another is watched.
-
-    Raises:
-        StorageError: another run renewed its lease meanwhile, or took it first.
-        ObjectStoreError: the store cannot be read or written.
     """
     clock = clock or Clock()
     begun, owner = clock.now(), secrets.token_hex(16)
@@ -125,7 +112,7 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
     while content and content["owner"]:
         if clock.now() - begun > seconds:
             break
-        clock.wait(seconds / LOOKS)
+        clock.wait(seconds / LEASE_CHECKS)
         before, (there, content) = there, _state(bucket)
         if content and content["owner"] and there != before:
             raise BusyError.at_work(bucket.address)
@@ -138,7 +125,7 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
 
 
 @contextmanager
-def kept_alive(lease: Lease) -> Iterator[None]:
+def renewed_lease(lease: Lease) -> Iterator[None]:
     """Renews a lease on a thread until the block ends, and lets it go then."""
     ended = threading.Event()
 
@@ -165,7 +152,7 @@ def _said(owner: str, generation: int, renewals: int) -> bytes:
 
 def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
     """Returns tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
-    there = bucket.found(NAME)
+    there = bucket.object_entry(NAME)
     content = bucket.read(NAME) if there else None
     if there is None or content is None:
         return None, None

@@ -18,9 +18,9 @@ from typing import Any
 
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_places import is_strong
+from schemas.pseudonyms.secret_sources import is_strong
 from schemas.reading.regular_files import content_of
-from tasks.store.files import flush, write_whole
+from tasks.store.files import flush, write_atomically
 
 VARIABLE = "SKALD_SECRET"
 """The variable that holds the secret where ids must agree between machines; it goes before the file."""
@@ -46,22 +46,12 @@ class FolderSecret:
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-        StorageError: the folder cannot be written.
-    """
-    return known_secret(job) or made_secret(job.work_path / FILE)
+    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock."""
+    return read_secret(job) or create_secret(job.work_path / FILE)
 
 
-def made_secret(path: Path) -> FolderSecret:
-    """Returns the secret of a file, which is made the first time; under a lock of its folder.
-
-    Raises:
-        SecretError: the file holds none.
-        StorageError: the folder cannot be written.
-    """
+def create_secret(path: Path) -> FolderSecret:
+    """Returns the secret of a file, which is made the first time; under a lock of its folder."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -71,16 +61,12 @@ def made_secret(path: Path) -> FolderSecret:
         flush(part)
         return 0
 
-    write_whole(path, write)
+    write_atomically(path, write)
     return _read(path)
 
 
-def known_secret(job: Job) -> FolderSecret | None:
-    """Returns the secret of the environment, else of the work folder; None where there is neither.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+def read_secret(job: Job) -> FolderSecret | None:
+    """Returns the secret of the environment, else of the work folder; None where there is neither."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -90,13 +76,9 @@ def known_secret(job: Job) -> FolderSecret | None:
     return _read(path) if os.path.lexists(path) else None
 
 
-def known_secrets(job: Job) -> list[FolderSecret]:
-    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
-    own, others = known_secret(job), []
+def read_secrets(job: Job) -> list[FolderSecret]:
+    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder."""
+    own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:
             others.append(_read(path))

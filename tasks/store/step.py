@@ -63,10 +63,10 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
         """Makes or finds the results of some items."""
-        return [self.made(given, item) for item in items]
+        return [self.result(given, item) for item in items]
 
     @abstractmethod
-    def made(self, given: G_contra, item: Item_contra) -> R_co:
+    def result(self, given: G_contra, item: Item_contra) -> R_co:
         """Returns the result of an item: what the store has, or what is made now."""
 
     def key(self, given: G_contra, item: Item_contra) -> Key:
@@ -75,9 +75,11 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     def key_by(self, given: G_contra, read: object) -> Key:
         """Returns the key of a result, given by what it was made of."""
-        return self.under.key_by(given, read) if self.under else StepCode(self.name, self.made_by(given)).key(read, self.settings(given))
+        return (
+            self.under.key_by(given, read) if self.under else StepCode(self.name, self.module_name(given)).key(read, self.settings(given))
+        )
 
-    def made_by(self, given: G_contra) -> str:
+    def module_name(self, given: G_contra) -> str:
         """Returns the module that makes the result."""
         return (self.code(given) if callable(self.code) else self.code) or self.make.__module__
 
@@ -103,7 +105,7 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
 
     make: Callable[[G_contra, Item_contra], R_co]
 
-    def made(self, given: G_contra, item: Item_contra) -> R_co:
+    def result(self, given: G_contra, item: Item_contra) -> R_co:
         """Returns the result of an item: what the store has, or what is made now."""
         return self.make(given, item)
 
@@ -119,11 +121,11 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
     make: Callable[[G_contra, Item_contra, Path], int]
     suffix: str = ".parquet"
 
-    def made(self, given: G_contra, item: Item_contra) -> Artifact:
+    def result(self, given: G_contra, item: Item_contra) -> Artifact:
         """Returns the artefact of an item: what the store has, or what is made now."""
-        return self.kept(given, item, lambda path: self.make(given, item, path))
+        return self.save_artifact(given, item, lambda path: self.make(given, item, path))
 
-    def kept(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
+    def save_artifact(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
         """Returns the artefact of an item, written by whoever has its content at hand unless it is there and whole."""
         return given.store.make(self.name, self.key(given, item), self.suffix, write)
 

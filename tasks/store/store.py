@@ -17,7 +17,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tasks.store.files import clear_parts, file_digest, private_folder, write_whole
+from tasks.store.files import clear_parts, file_digest, private_folder, write_atomically
 from tasks.store.keys import Key
 from tasks.store.secret import seal, unsealed
 
@@ -96,7 +96,7 @@ class Store:
         """Tells of each key whether there is a record of it; whether its artefact is whole is not looked at."""
         return [self._record(step, key).is_file() for key in keys]
 
-    def whole(self, artifact: Artifact) -> bool:
+    def is_complete(self, artifact: Artifact) -> bool:
         """Tells whether an artefact is what its record says, and its file as it was when it was made.
 
         All of the file is read unless this store did so before.
@@ -141,9 +141,6 @@ class Store:
             key: Of all that the content depends on.
             suffix: Of the file, with its dot.
             write: Writes the file at the path it is given and returns its number of rows.
-
-        Raises:
-            StorageError: a folder cannot be made.
         """
         if found := self.find(step, key):
             return found
@@ -153,7 +150,7 @@ class Store:
             with self._watch():
                 return write(part)
 
-        rows = write_whole(path, watched)
+        rows = write_atomically(path, watched)
         state = _state(path)
         artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=state[0], sha256=file_digest(path))
         self._keep(artifact)
@@ -163,7 +160,7 @@ class Store:
 
     def _keep(self, artifact: Artifact) -> None:
         # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
-        write_whole(self._record(artifact.step, artifact.key), lambda record: record.write_text(seal(artifact.model_dump())))
+        write_atomically(self._record(artifact.step, artifact.key), lambda record: record.write_text(seal(artifact.model_dump())))
 
     def discard(self, artifacts: Sequence[Artifact]) -> None:
         """Removes single artefacts."""
@@ -234,11 +231,7 @@ class Store:
 
     @classmethod
     def at(cls, work: Path) -> Self:
-        """Returns the store of a run folder.
-
-        Raises:
-            StorageError: a folder cannot be made.
-        """
+        """Returns the store of a run folder."""
         return cls(private_folder(work / "artifacts"))
 
 

@@ -15,20 +15,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import in_utc
-from core.columns.data_parallel import LEAST_ROWS, each_in_parallel
+from core.columns.data_parallel import LEAST_ROWS, each_in_parallel, threads_here
 from core.columns.domains import Counted, Domain, rows_of_axis, value_column
-from core.columns.thread_share import threads_here
 from schemas.errors.base import StorageError
 from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Returns the table if it satisfies the schema: value by value, or of a chunk by the types of its columns.
-
-    Raises:
-        StorageError: it does not; names the checks, never a value.
-    """
+    """Returns the table if it satisfies the schema: value by value, or of a chunk by the types of its columns."""
     if isinstance(schema, pa.Schema):
         if not table.schema.equals(schema):
             raise StorageError.malformed(step, ["columns"])
@@ -81,9 +76,6 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, asc
         schema: What it must satisfy.
         step: Names it in a message.
         ascending: A column of ascending integers, if there is one: written as differences it takes a quarter of time and space.
-
-    Raises:
-        StorageError: it does not; names the checks, never a value.
     """
     return _write(path, checked(table, schema, step), ascending)
 
@@ -97,9 +89,6 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
         types: Its columns.
         step: Names it in a message.
         ascending: As in ``write_table``.
-
-    Raises:
-        StorageError: it has other columns.
     """
     return _write(path, checked(table, types, step), ascending)
 
@@ -124,11 +113,7 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Reads an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest.
-
-    Raises:
-        StorageError: it is not what its step promises.
-    """
+    """Reads an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -158,9 +143,6 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
         blocks: Of which one is looked at and written at a time.
         schema: What each must satisfy, as of ``checked``.
         step: Names it in a message.
-
-    Raises:
-        StorageError: one does not, or does not go on where the one before it ended; names the checks, never a value.
     """
     rows, writer, last = 0, None, None
     try:
@@ -189,20 +171,12 @@ def _goes_on(last: pa.Table, block: pa.Table) -> bool:
 
 
 def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tuple[Domain, ...]:
-    """Reads a domain table, one ``Domain`` per column in the order of the job.
-
-    Raises:
-        StorageError: it is not what its step promises.
-    """
+    """Reads a domain table, one ``Domain`` per column in the order of the job."""
     return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
 
 
 def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
-    """Reads a domain table, which has so many columns of values, column by column.
-
-    Raises:
-        StorageError: it is not what its step promises.
-    """
+    """Reads a domain table, which has so many columns of values, column by column."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:

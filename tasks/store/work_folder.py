@@ -30,9 +30,9 @@ FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "r
 UNTOLD = "untold.json"
 """What the last run found out that its release does not tell."""
 FILES = (LOCK, "secret", MARK, UNTOLD)
-PASSING = re.compile(r"(verify|reveal)-\d+")
+SPILL_FOLDER = re.compile(r"(verify|reveal)-\d+")
 """What a command that is no run spills to, by the number of its process."""
-WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
+CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
 
 
 class Removed(NamedTuple):
@@ -45,7 +45,7 @@ class Removed(NamedTuple):
     """
 
     freed: int
-    left: int
+    files_left: int
     at_work: int
 
 
@@ -74,12 +74,8 @@ class FolderWork:
 
 
 def claim(job: Job) -> Path:
-    """Returns the work folder of a job, made, marked and private to its owner.
-
-    Raises:
-        StorageError: it is somebody else's, holds what the job reads or publishes, lies in the target, or cannot be written.
-    """
-    check_apart(job)
+    """Returns the work folder of a job, made, marked and private to its owner."""
+    check_folders_disjoint(job)
     check_ours(job.work_path)
     work = private_folder(job.work_path)
     try:
@@ -90,16 +86,12 @@ def claim(job: Job) -> Path:
     except OSError as error:
         raise StorageError.not_writable(str(work), error.strerror or "unknown reason") from None
     with os.fdopen(descriptor, "w") as mark:
-        mark.write(WORDS)
+        mark.write(CONTENT_WORDS)
     return work
 
 
 def check_ours(work: Path) -> None:
-    """Checks that a work folder is ours, or not there yet.
-
-    Raises:
-        StorageError: it is somebody else's, or cannot be read.
-    """
+    """Checks that a work folder is ours, or not there yet."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):
@@ -114,7 +106,7 @@ def _is_ours(work: Path, names: Sequence[str]) -> bool:
     if MARK in names:
         return _is_plain(work / MARK)
     # Folders of earlier versions have no mark. Many a folder of a user's holds "results" alone, so the lock must be there, too.
-    return all(map(_is_known, names)) and (_is_plain(work / LOCK) or all(map(PASSING.fullmatch, names)))
+    return all(map(_is_known, names)) and (_is_plain(work / LOCK) or all(map(SPILL_FOLDER.fullmatch, names)))
 
 
 def _is_plain(path: Path) -> bool:
@@ -125,15 +117,11 @@ def _is_plain(path: Path) -> bool:
 
 
 def _is_known(name: str) -> bool:
-    return name in FOLDERS or name in FILES or PASSING.fullmatch(name) is not None
+    return name in FOLDERS or name in FILES or SPILL_FOLDER.fullmatch(name) is not None
 
 
-def check_apart(job: Job) -> None:
-    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on.
-
-    Raises:
-        StorageError: it does, or it is.
-    """
+def check_folders_disjoint(job: Job) -> None:
+    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on."""
     if job.work_address is not None:
         _check_addresses_apart(job, job.work_address)
         return
@@ -193,7 +181,7 @@ def remove_ours(work: Path) -> Removed:
             left += 1
             continue
         size = _size(path)
-        if PASSING.fullmatch(path.name):
+        if SPILL_FOLDER.fullmatch(path.name):
             clear_temporary_folders(work, re.compile(re.escape(path.name)))
             # One that is still there is held: a command is at work in it, or a file system without locks does not tell.
             if path.is_dir() and not path.is_symlink():
@@ -223,14 +211,10 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before.
-
-    Raises:
-        StorageError: the work folder is somebody else's.
-    """
+    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before."""
     work = job.work_path
     check_ours(work)
-    clear_temporary_folders(work, PASSING)
+    clear_temporary_folders(work, SPILL_FOLDER)
     made = [folder for folder in (work, work.parent) if not folder.exists()]
     try:
         with temporary_folder(work / f"{command}-{os.getpid()}") as spill:

@@ -13,7 +13,7 @@ from schemas.job.columns import REST, ROLES
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.yaml_reading import parse
 from tasks.studio.job_text import Way, comments_behind, read_data, with_entry, with_value, without_value
 
@@ -46,9 +46,6 @@ def with_role(text: str, profile: ColumnProfile, role: str) -> str:
         text: Of the job.
         profile: What was counted of the column.
         role: As in ``LISTS``.
-
-    Raises:
-        JobError: there is no such role, or values of the column cannot be generalised.
     """
     if role not in LISTS:
         raise JobError("The page", ["there is no such role"])
@@ -83,11 +80,7 @@ def _comment(before: str) -> str:
 
 
 def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
-    """Returns a hierarchy that fits a column's type.
-
-    Raises:
-        JobError: its values cannot be generalised.
-    """
+    """Returns a hierarchy that fits a column's type."""
     written, _ = hierarchy_of(profile)
     if written is None:
         raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
@@ -115,9 +108,6 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
         name: Of the column.
         kind: ``widths``, ``prefix`` or ``date``.
         form: What the page sent: ``steps``.
-
-    Raises:
-        JobError: a step is no number or unit.
     """
     steps = [part.strip() for one in form.get("steps", []) for part in one.split(",") if part.strip()]
     if kind == "date":
@@ -130,11 +120,7 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
 
 
 def qid_way(job: Job, name: str) -> Way:
-    """Returns where a job lists a quasi-identifier.
-
-    Raises:
-        JobError: it does not.
-    """
+    """Returns where a job lists a quasi-identifier."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     if name not in names:
         raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
@@ -142,11 +128,7 @@ def qid_way(job: Job, name: str) -> Way:
 
 
 def number_of(text: str) -> int | Decimal:
-    """Returns a number as a job writes it.
-
-    Raises:
-        JobError: it is none.
-    """
+    """Returns a number as a job writes it."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
@@ -157,11 +139,7 @@ def number_of(text: str) -> int | Decimal:
 
 
 def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
-    """Returns a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective.
-
-    Raises:
-        JobError: a number is none, or a name is unknown.
-    """
+    """Returns a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective."""
     given = {key: values[0].strip() for key, values in form.items() if values}
     if (k := given.get("k")) and number_of(k) != job.privacy.k:
         text = with_value(text, ("privacy", "k"), number_of(k))
@@ -229,9 +207,6 @@ def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[
         job: What it says.
         node: A level for each quasi-identifier.
         suppressed: Share of the people that it leaves out.
-
-    Raises:
-        JobError: no limit that the page gives would be enough.
     """
     if job.method.name == "skald":
         for part in ("weights", "levels"):

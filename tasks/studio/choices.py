@@ -13,18 +13,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import prices_of
-from core.lattice.pareto_front import front_of
+from core.lattice.pareto_front import find_pareto_nodes
 from core.lattice.search import Search
 from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
-from core.order.records import marks
+from core.order.records import record_hashes
 from core.recoding.recoding import recode
-from core.units.node_tables import table_at
+from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job
 from schemas.job.method import METHODS, full_domain
@@ -33,7 +33,7 @@ from schemas.job.record_methods import KMemberMethod
 from tasks.counting.coding import CellCoder, Coding
 from tasks.lattice.promises import named_node, promise_of, searched
 from tasks.mondrian.cells import cutting_of
-from tasks.planning.pareto_page import ParetoFront, shown_front
+from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
 from tasks.records.coding import JobRecords
 from tasks.records.recodings import recoded
 from tasks.studio.sample import PeopleSample
@@ -98,7 +98,7 @@ class MethodPoint(NamedTuple):
 
     name: str
     words: str
-    said: dict[str, object]
+    figures: dict[str, object]
     gcp: float | None
     suppressed: float
     risk: float
@@ -117,12 +117,7 @@ class SampleClasses(NamedTuple):
 
 
 def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
-    """Codes a sample by the job's hierarchies.
-
-    Raises:
-        HierarchyError: a hierarchy does not fit the values of the sample.
-        PrivacyError: there are fewer people in it than k.
-    """
+    """Codes a sample by the job's hierarchies."""
     if sample.people < job.privacy.k:
         raise PrivacyError("The sample has fewer people than k, so that nothing can be tried on it.")
     qids, steps = job.columns.quasi_identifiers, job.columns.normalised
@@ -133,12 +128,8 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
     return CodedPeople(job, coding, [sample.values(name, steps.get(name, [])) for name in names])
 
 
-def sample_front(coded: CodedPeople) -> ParetoFront | None:
-    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits.
-
-    Raises:
-        HierarchyError: the job names levels that there are not.
-    """
+def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
+    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits."""
     job, coding = coded.job, coded.coding
     axes = searched(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
@@ -149,7 +140,7 @@ def sample_front(coded: CodedPeople) -> ParetoFront | None:
     def search(most: int) -> Search:
         return Search(histogram, axes, promise, most, "gcp", sensitive=coding.sensitive, prices=prices)
 
-    return shown_front(job, coding, front_of(search, coded.people, len(coding.hierarchies)))
+    return worded_pareto_front(job, coding, find_pareto_nodes(search, coded.people, len(coding.hierarchies)))
 
 
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
@@ -187,10 +178,6 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     Args:
         coded: The sample.
         node: Levels, for one level for each whole column; those that the job names if left out.
-
-    Raises:
-        PrivacyError: no class is left, or no node is known.
-        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
     """
     job, coding = coded.job, coded.coding
     if job.method.name == "skald":
@@ -202,7 +189,7 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
         return SampleClasses(recoding.labels, recoding.sizes, float(losses["gcp"]), 0)
     domains = (*coding.domains, *coding.sensitive)
     codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
-    records = JobRecords.of(coding, codes, marks([], coded.people), None, (coded.people,), None if coding.sensitive else ())
+    records = JobRecords.of(coding, codes, record_hashes([], coded.people), None, (coded.people,), None if coding.sensitive else ())
     made = recoded(job, coding, records)[0]
     return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
 

@@ -53,7 +53,7 @@ class ColumnRow(NamedTuple):
     role: str
     person: bool
     why: str
-    asked: bool
+    is_question: bool
     kind: str
     publish: str
     distinct: int

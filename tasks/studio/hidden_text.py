@@ -39,9 +39,6 @@ def full_text(shown: str, text: str, shared: Mapping[str, frozenset[str]]) -> st
         shown: What the page sent.
         text: Of the file, as it was shown.
         shared: As of ``hidden_text``.
-
-    Raises:
-        JobError: a sign stands for nothing that was hidden.
     """
     spans = _spans(text, shared)
 

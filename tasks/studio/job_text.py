@@ -35,11 +35,7 @@ def flow_text(value: object) -> str:
 
 
 def read_data(text: str) -> dict[str, Any]:
-    """Return what a job's text says, as plain data.
-
-    Raises:
-        JobError: it cannot be read, or is no mapping.
-    """
+    """Return what a job's text says, as plain data."""
     data, faults = parse(text)
     if faults or not isinstance(data, dict):
         raise JobError("The job", faults or ["the job must be a mapping (key: value), as in version: 1"])
@@ -47,11 +43,7 @@ def read_data(text: str) -> dict[str, Any]:
 
 
 def with_value(text: str, way: Way, value: object) -> str:
-    """Return a job's text with one value put in the place of another, or added.
-
-    Raises:
-        JobError: the text is written in a way in which that cannot be done in place.
-    """
+    """Return a job's text with one value put in the place of another, or added."""
     data = read_data(text)
     wanted = deepcopy(data)
     _put(wanted, way, value)
@@ -59,11 +51,7 @@ def with_value(text: str, way: Way, value: object) -> str:
 
 
 def without_value(text: str, way: Way) -> str:
-    """Return a job's text without one entry; one that is not there is none.
-
-    Raises:
-        JobError: the text is written in a way in which that cannot be done in place.
-    """
+    """Return a job's text without one entry; one that is not there is none."""
     wanted = deepcopy(read_data(text))
     if not _has(wanted, way):
         return text
@@ -80,9 +68,6 @@ def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
         way: Where the list stands.
         value: The entry.
         comment: What stands behind it, where the list has a line for each entry.
-
-    Raises:
-        JobError: the text is written in a way in which that cannot be done in place.
     """
     wanted = deepcopy(read_data(text))
     if not _has(wanted, way) or _at(wanted, way) is None:

@@ -67,11 +67,7 @@ class ListedGroups(NamedTuple):
 
 
 def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
-    """Returns the lines of a hierarchy that lists values, in a file or in the job.
-
-    Raises:
-        HierarchyError: it lists none, its file cannot be read, or it does not nest.
-    """
+    """Returns the lines of a hierarchy that lists values, in a file or in the job."""
     read = entry_of(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
@@ -97,9 +93,6 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
         spec: Its hierarchy.
         sample: Of the source.
         least: People who must share a value or label for it to be shown.
-
-    Raises:
-        HierarchyError: the file cannot be read, or does not nest.
     """
     rows = rows_of_any(job, name, spec)
     steps = job.columns.normalised.get(name, [])
@@ -134,9 +127,6 @@ def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None,
         lines: Numbers of those that move.
         to: A line of the group they move to; None for a new group.
         label: Of the new group.
-
-    Raises:
-        HierarchyError: there is no such line, or a group of that label.
     """
     if not lines or not all(0 <= line < len(rows) for line in (*lines, *([to] if to is not None else []))):
         raise HierarchyError("There is no such value or group in the list any more. Load the page again.")
@@ -168,10 +158,6 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
         name: Of the column.
         spec: The list as it is, in a file or in the job, from which it moves into a file.
         rows: All lines.
-
-    Raises:
-        HierarchyError: the lines do not nest.
-        StorageError: the file cannot be written.
     """
     checked_table(name, "the list", rows)
     if isinstance(spec, CsvHierarchy):
@@ -194,11 +180,7 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Returns the path of a new file of a hierarchy, in the folder of hierarchies beside a job.
-
-    Raises:
-        StorageError: the folder is no folder, or cannot be made.
-    """
+    """Returns the path of a new file of a hierarchy, in the folder of hierarchies beside a job."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
@@ -207,12 +189,7 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
-    """Writes a first list of groups of a column's values, and returns what the job says of it.
-
-    Raises:
-        HierarchyError: values of the column's type cannot be listed.
-        StorageError: the file cannot be written.
-    """
+    """Writes a first list of groups of a column's values, and returns what the job says of it."""
     draft = draft_hierarchy(domain)
     rows = checked_rows(draft.rows)
     path = free_path(job.folder, name)
@@ -222,23 +199,14 @@ def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
 
 
 def checked_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Returns the lines of a draft.
-
-    Raises:
-        HierarchyError: there is none.
-    """
+    """Returns the lines of a draft."""
     if not rows:
         raise HierarchyError("The column has no values to group.")
     return list(rows)
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
-    """Returns what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying.
-
-    Raises:
-        StorageError: there is no such file.
-        HierarchyError: it lists no groups, lacks values of the sample, or does not nest.
-    """
+    """Returns what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying."""
     file = Path(path).expanduser()
     file = file if file.is_absolute() else job.folder / file
     if not file.is_file():

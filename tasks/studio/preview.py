@@ -39,7 +39,7 @@ class Preview(NamedTuple):
     shown: list[ShownClass]
     classes: int
     smallest: int
-    left_out: int
+    persons_left_out: int
     people: int
 
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.column_types import normalised
 from core.columns.domains import Domain
-from core.columns.normalising import normalised
 from core.evaluation.singled_out import Digests, code_digests
 from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SourceError
@@ -54,7 +54,7 @@ class PeopleSample:
     table: pa.Table
     profiles: tuple[ColumnProfile, ...]
     records: int
-    whole: bool
+    is_complete: bool
     unit: str
     _domains: dict[tuple[str, tuple[str, ...]], Domain] = field(default_factory=dict, init=False, repr=False)
 
@@ -130,10 +130,6 @@ def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
     Args:
         job: The job.
         source: What it says under ``source``.
-
-    Raises:
-        SourceError: there is no file or no record, a file cannot be read, or the person is no column.
-        SkaldError: a source that is not read in place cannot be made ready.
     """
     where = " ".join(job.source.path) or "the database"
     try:

@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import filled
-from core.columns.domains import Domain
-from core.columns.node import Node
+from core.columns.domains import Domain, Node
+from core.columns.numbers import filled
 from core.evaluation.utility import Meaning, bound_texts, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.cells import roll_up
 from core.recoding.gcp_of_values import gcp_of_class_values
-from core.units.sensitive_axes import classes_of, without_sensitive
+from core.units.class_table import classes_of, without_sensitive
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids
@@ -61,11 +60,7 @@ class Labels:
     counts: NDArray[np.int64]
 
     def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
-        """Returns what the labels stand for, all of them or those from ``first`` to before ``end``.
-
-        Raises:
-            StorageError: some stand for nothing.
-        """
+        """Returns what the labels stand for, all of them or those from ``first`` to before ``end``."""
         try:
             return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
         except LookupError as error:
@@ -109,10 +104,6 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
     """Returns GCP of what the files publish: the mean penalty of a record's QIDs, 1 for a record that is not in the files.
 
     It is the same piece of code for all methods, and knows only the job, the source's values and the files.
-
-    Raises:
-        StorageError: a label stands for nothing.
-        VerificationError: all its data files are gone.
     """
     lost = 0.0
     with connect(job, spill) as connection:
@@ -136,9 +127,6 @@ def gcp_of_source_values(job: Job, coding: Coding, histogram: Artifact, node: No
         histogram: Of the whole source at the finest node.
         node: Level of each QID in the release.
         store: Has the histogram.
-
-    Raises:
-        StorageError: artefacts are gone.
     """
     # A comparison does without this one figure sooner than without the run.
     if bytes_of_rows(coding, histogram.rows) > job.memory:

@@ -140,11 +140,6 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         queries: Random count queries.
         seed: Of queries, samples and classifier.
         target: Column that a classifier tells from the QIDs; none if left out.
-
-    Raises:
-        UtilityError: the target cannot be told.
-        StorageError: the folder is no release, or publishes what is not in the job's hierarchies.
-        SkaldError: whatever is wrong with the source.
     """
     # Asked for without importing it, and before minutes of counting.
     if target is not None and find_spec("sklearn") is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.formats.spreadsheets import header, set_apart_sql
+from core.formats.spreadsheets import escaped_csv_sql, header
 from tasks.release.files import BOM, TABLE, Csv, relation_of
 from tasks.store.database import literal, quote
 from tasks.verification.parquet_form import more_than_records, same_bytes
@@ -25,9 +25,6 @@ def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
         layout: Their delimiter, and the types of their columns.
         spill: Folder for a copy of one of them at a time.
         bom: Whether they begin with the mark of UTF-8; None where no job says so.
-
-    Raises:
-        VerificationError: never of CSV; whoever reads DuckDB files the same way may.
     """
     copy = spill / "again.csv"
     hidden = 0
@@ -52,7 +49,7 @@ def _begins_with_mark(path: Path) -> bool:
 
 def _write_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv, copy: Path, marked: bool) -> None:
     texts = [name for name, dtype in layout.types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
-    columns = ", ".join(f"{set_apart_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in layout.types)
+    columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in layout.types)
     forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
     body = copy.with_suffix(".body")
     try:

@@ -15,10 +15,10 @@ from schemas.job.connection import is_address
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, is_as_written, is_sealed
+from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.store.object_stores import file_system, object_within, told
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 
 CURRENT = "CURRENT"
 MOST_BYTES = 1_000
@@ -103,7 +103,7 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     faults = []
-    if not is_sealed(content):
+    if not has_valid_digest(content):
         faults.append("manifest.json was altered since publication: it is not what its seal is of")
     elif kept_seal and manifest.seal != kept_seal:
         faults.append("manifest.json is not the one that the run folder published: it was made anew")
@@ -122,9 +122,6 @@ def pointer_faults(place: str, job: Job | None) -> list[str]:
     Args:
         place: Folder or address of the release.
         job: The job, if it is known.
-
-    Raises:
-        ObjectStoreError: the store cannot be read.
     """
     if is_address(place):
         above = place.rstrip("/").rsplit("/", 1)[0]
@@ -143,7 +140,7 @@ def pointer_faults(place: str, job: Job | None) -> list[str]:
 
 def _remote_pointer_faults(above: str, *, needed: bool) -> list[str]:
     system, root = file_system(above)
-    with told(above):
+    with sanitised_errors(above):
         try:
             named = _named(object_within(system, f"{root}/{CURRENT}", MOST_BYTES) or b"")
         except FileNotFoundError:

@@ -16,9 +16,9 @@ from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.recount.recount import risk_faults
-from tasks.release.keyed import hierarchies_as_in, is_of_job
+from tasks.release.keyed_digests import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
-from tasks.store.secret import known_secrets
+from tasks.store.secret import read_secrets
 
 OTHER_JOB = (
     "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
@@ -32,12 +32,8 @@ NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manife
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
-    known = known_secrets(job)
+    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
+    known = read_secrets(job)
     try:
         mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
     except JobError:
@@ -123,10 +119,6 @@ def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
 
 
 def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source.
-
-    Raises:
-        SecretError: that of the environment is weak, or the file holds none.
-    """
+    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source."""
     faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
     return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

@@ -15,13 +15,13 @@ from schemas.job.connection import is_address
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.release.manifest import MOST_BYTES, manifest_of, read_manifest
-from tasks.store.object_stores import file_system, object_within, told
+from tasks.store.bucket import file_system, object_within, sanitised_errors
 
-ASKED_AT_ONCE = 16
+MOST_REQUESTS = 16
 DIGITS = "[0-9a-f]" * 16
 
 
-def newer_beside(place: str, release: Path, manifest: Manifest) -> tuple[str, ...]:
+def newer_releases(place: str, release: Path, manifest: Manifest) -> tuple[str, ...]:
     """Returns the ids of newer releases of the same job that lie beside a release, the newest first.
 
     Args:
@@ -29,9 +29,6 @@ def newer_beside(place: str, release: Path, manifest: Manifest) -> tuple[str, ..
         release: The folder that it is read from.
         manifest: Its manifest, which was held against its seal and the name of its folder. One that does not say when it was made is
             older than any that does.
-
-    Raises:
-        ObjectStoreError: the store cannot be read.
     """
     made = _moment(manifest)
     others = list(_remote(place, manifest) if is_address(place) else _here(release.resolve().parent, manifest))
@@ -39,7 +36,7 @@ def newer_beside(place: str, release: Path, manifest: Manifest) -> tuple[str, ..
     return tuple(name for _, name in sorted(newer, reverse=True))
 
 
-def newer_words(newer: tuple[str, ...]) -> str:
+def newer_releases_sentence(newer: tuple[str, ...]) -> str:
     """Returns what is said of newer releases, in a sentence."""
     more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
     return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
@@ -78,9 +75,9 @@ def _remote(place: str, manifest: Manifest) -> Iterator[Manifest]:
         except (StorageError, FileNotFoundError):
             return None
 
-    with told(above):
+    with sanitised_errors(above):
         remotes = system.glob(f"{root}/{manifest.release[:-16]}{DIGITS}/{MANIFEST}")
-        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        with ThreadPoolExecutor(MOST_REQUESTS) as pool:
             for remote, found in zip(remotes, pool.map(read, remotes), strict=True):
                 if found and _is_other(found, remote.rsplit("/", 2)[-2], manifest):
                     yield found

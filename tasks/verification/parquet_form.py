@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text, working
 from schemas.errors.base import counted
-from tasks.writing.files import repeats
+from tasks.writing.files import pays_to_dictionary_encode
 
 BLOCK = 1 << 20
 GROUP = 1 << 20
@@ -124,7 +124,7 @@ def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
 def _asked(path: Path, names: Sequence[str]) -> list[str]:
     """Returns the columns whose values ask for a dictionary."""
     with pq.ParquetFile(path) as file:
-        return [name for name in names if repeats(_worked_on(file.read([name], use_threads=False).column(name)))]
+        return [name for name in names if pays_to_dictionary_encode(_worked_on(file.read([name], use_threads=False).column(name)))]
 
 
 def _worked_on(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -17,7 +17,7 @@ from core.recount.classes import Recount, is_of_labels, one_value_is_true
 from core.recount.together import together_claims
 from schemas.errors.base import VerificationError, listed
 from schemas.job.job import Job
-from schemas.privacy.kinds import PrivacyKind, models_asked
+from schemas.privacy.kinds import PrivacyKind, models_in_job
 from schemas.privacy.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import Terms
@@ -46,10 +46,6 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
 
     Returns:
         That with the worst of every class, and the faults.
-
-    Raises:
-        VerificationError: the files cannot be counted.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
     measured, faults = dict[str, float](), list[str]()
@@ -86,7 +82,7 @@ def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
     """Returns the promises that files alone tell: none that is about a source, and where k is of persons none that depends on how many."""
     return [
         (kind, column, asked)
-        for kind, column, asked in models_asked(manifest.privacy)
+        for kind, column, asked in models_in_job(manifest.privacy)
         if not kind.of_whole and (kind.of_presence or not manifest.persons)
     ]
 
@@ -120,7 +116,7 @@ def uncounted(manifest: Manifest) -> list[str]:
     return told
 
 
-def said_without_job(manifest: Manifest) -> list[str]:
+def unverified_without_job(manifest: Manifest) -> list[str]:
     """Returns what else was not looked at without the job, a sentence each."""
     told = [NO_JOB]
     if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
@@ -157,7 +153,7 @@ OTHER_LIBRARY = {
 """What was not looked at in files that other versions wrote, which may write the same records in other bytes."""
 
 
-def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:
+def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:
     """Returns the fields of a manifest that were taken as they are.
 
     Args:
@@ -168,7 +164,7 @@ def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]
     # What the labels lost is counted in the files.
-    of_labels = is_of_labels(manifest) and bool(recount.lost)
+    of_labels = is_of_labels(manifest) and bool(recount.losses)
     known = OF_SIZES | (OF_LABELS if of_labels else frozenset())
     told += [f"loss.{name}" for name in manifest.loss if name not in known or (name == "c_avg" and manifest.unit != recount.unit)]
     told += ["ncp"] if manifest.ncp and not of_labels else []

@@ -27,23 +27,61 @@ from tasks.recount.original import Original, original_of
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.recount.source_figures import source_figures
+from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import MOST_BYTES, check_names, manifest_of
+from tasks.report.page import render, report_code
 from tasks.report.rebuilt_report import rebuilt_report_faults, recount_release_files
-from tasks.report.report import bands
+from tasks.report.report import bands, make_report
 from tasks.store.database import database
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.csv_form import csv_faults, table_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
-from tasks.verification.newer import newer_beside
+from tasks.verification.newer import newer_releases
 from tasks.verification.parquet_form import parquet_faults
-from tasks.verification.promises import OTHER_LIBRARY, count_promises, exchanged_unseen, said_without_job, taken_on_trust, uncounted
-from tasks.verification.report_check import report_faults
+from tasks.verification.promises import (
+    OTHER_LIBRARY,
+    count_promises,
+    exchanged_unseen,
+    uncounted,
+    unverified_claims,
+    unverified_without_job,
+)
+
+OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
+
+
+def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
+    """Returns whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
+
+    Args:
+        release: The folder.
+        manifest: Its manifest.
+        terms: What was asked.
+        recount: What was counted in its files.
+    """
+    if {one.code for one in manifest.documents} != {report_code()}:
+        return [], [OTHER_CODE]
+    examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
+    report = make_report(manifest, terms, recount, examples)
+    texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
+    wrong = [name for name, text in texts.items() if not _holds(release / name, text.encode())]
+    return [f"{name} does not say what manifest and files do" for name in wrong], []
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Tells whether a file holds some bytes; one that is gone is told of with the other entries of its folder."""
+    try:
+        return content_of(path, len(content), links=False) == content
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
-class Known:
+class VerificationContext:
     """What is known of a release from elsewhere than its folder.
 
     Attributes:
@@ -53,7 +91,7 @@ class Known:
         key: The public key that must have signed it, 32 bytes; None where any may, or none.
     """
 
-    place: str
+    location: str
     people: PeopleFiles | None = None
     seal: str = ""
     key: bytes | None = None
@@ -81,28 +119,20 @@ class Verified:
     newer: tuple[str, ...] = ()
 
 
-def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
+def verify_published(job: Job | None, release: Path, known: VerificationContext) -> Verified:
     """Verifies a release with all that is at hand: its job, the source, the run folder, a public key.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
         release: The folder.
         known: What is known of it from elsewhere.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
-        ManifestFormatError: its manifest is of a format that is not verified.
-        VerificationError: anything that does not hold, all at once where the files can be counted.
-        PopulationError: the population is not as the job has it.
     """
-    what = f"'{known.place}'"
+    what = f"'{known.location}'"
     if not os.path.lexists(release / MANIFEST):
         return _without_manifest(job, release, known, what)
     content, manifest = _read(release, what)
     if manifest.format != FORMAT:
-        raise ManifestFormatError.unknown(known.place, manifest.format, FORMAT)
+        raise ManifestFormatError.unknown(known.location, manifest.format, FORMAT)
     faults = _evidence_faults(job, release, content, manifest, known)
     try:
         files = data_files(release)
@@ -122,16 +152,11 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
     held = _held(job, release, manifest, files, original, recount, what)
     # Faults of seal or signature would have ended this.
     on_trust = () if known.seal or known.key is not None else held.on_trust
-    return replace(held, on_trust=on_trust, newer=newer_beside(known.place, release, manifest))
+    return replace(held, on_trust=on_trust, newer=newer_releases(known.location, release, manifest))
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
-    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature.
-
-    Raises:
-        VerificationError: it is no regular file, too large, or no manifest.
-        EscapeError: it names files outside the release.
-    """
+    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
         manifest = manifest_of(content, what)
@@ -143,7 +168,7 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
     return content, manifest
 
 
-def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -> Verified:
+def _without_manifest(job: Job | None, release: Path, known: VerificationContext, what: str) -> Verified:
     """Recounts the release of another tool; one of ours is none without its manifest."""
     beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
     in_target = job is not None and job.target_address is None and release.resolve().parent == job.target_path.resolve()
@@ -168,9 +193,9 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
         return table_faults(connection, path)
 
 
-def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: Known) -> list[str]:
+def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: VerificationContext) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, known.seal)
-    faults += entry_faults(release, manifest) + pointer_faults(known.place, job)
+    faults += entry_faults(release, manifest) + pointer_faults(known.location, job)
     if manifest.asked is None:
         faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
@@ -186,7 +211,13 @@ def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: M
 
 
 def _counted(
-    job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, known: Known, what: str
+    job: Job | None,
+    release: Path,
+    manifest: Manifest,
+    files: Sequence[Path],
+    original: Original | None,
+    known: VerificationContext,
+    what: str,
 ) -> Recount:
     """Recounts the files, against the job where there is one."""
     if job is not None:
@@ -207,7 +238,7 @@ def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
     """Holds the figures of a manifest, its report and the form of its files against what was counted."""
-    faults, notes = job_faults(job, manifest) if job is not None else ([], said_without_job(manifest))
+    faults, notes = job_faults(job, manifest) if job is not None else ([], unverified_without_job(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
         faults += _source_faults(job, manifest, original)
@@ -225,7 +256,7 @@ def _held(
         raise VerificationError(what, faults)
     notes += [said] if (said := exchanged_unseen(recount)) else []
     unverified = recount.unverified if job is not None else tuple(uncounted(manifest))
-    return Verified(recount, manifest, tuple(notes), unverified, taken_on_trust(job, manifest, recount, is_its_job=is_its_job))
+    return Verified(recount, manifest, tuple(notes), unverified, unverified_claims(job, manifest, recount, is_its_job=is_its_job))
 
 
 def _terms(manifest: Manifest) -> Terms:

@@ -21,10 +21,9 @@ from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
-from tasks.writing.classes import assign, published_beside, without_masked
-from tasks.writing.members import write_members
-from tasks.writing.people import AdditionalCounts, Assigned, KeptPeople, digests_in, write_people_of
-from tasks.writing.rewriting import MEMBERS, PEOPLE, Place, Rewriting, rewrite
+from tasks.writing.classes import assign, count_additional_columns, without_masked
+from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
+from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, rewrite
 from tasks.writing.runs import RunWriter
 
 ROUND_SHARE = 6
@@ -46,19 +45,19 @@ class CellRewriting(Rewriting):
         """The recoding, as ``Rewriting`` has it."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
-    def read(self, place: Place) -> list[object]:
+    def read(self, place: ChunkPosition) -> list[object]:
         """Returns what the classes of a chunk's records depend on."""
         return [place.chunk.key, self.coding.key, self.recoding.digests]
 
-    def classes(self, place: Place) -> NDArray[np.int32]:
+    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
         return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
 
-    def assigned(self, place: Place) -> Assigned:
+    def assigned(self, place: ChunkPosition) -> Assigned:
         """Returns the classes of a chunk's records, and what these publish beside labels."""
         return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
 
-    def write_run(self, place: Place, path: Path) -> int:
+    def write_run(self, place: ChunkPosition, path: Path) -> int:
         """Writes the released records of a chunk apart by output file, and keeps their classes and whose they are; returns how many."""
         (first, spread), found = self.files, list[Assigned]()
         with RunWriter(path, self.file_count, self.most, self.source.own_texts) as run:
@@ -67,18 +66,14 @@ class CellRewriting(Rewriting):
                 found.append((classes, _beside(self, classes, payload) if self.job.columns.person else {}))
                 published = without_masked(self.job, self.source, self.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
-        MEMBERS.kept(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
+        MEMBERS.save_artifact(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
         if self.job.columns.person:
-            PEOPLE.kept(self, place, lambda path: write_people_of(self.job, place.chunk, _together(found), path))
+            PEOPLE.save_artifact(self, place, lambda path: write_people_of(self.job, place.chunk, _together(found), path))
         return run.rows
 
 
-def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], KeptPeople]:
-    """Phase 3 by a recoding of cells, as ``rewrite`` has it.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts) -> tuple[list[Artifact], WrittenPersons]:
+    """Phase 3 by a recoding of cells, as ``rewrite`` has it."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     # Where there is room for one task only, its reader takes most of the room.
@@ -87,7 +82,7 @@ def rewrite_cells(run: Run, source: ChunkedSource, domain: Artifact, recoding: R
 
 
 def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.RecordBatch) -> AdditionalCounts:
-    return published_beside(given.job, given.source, given.labels, classes[classes >= 0], payload)
+    return count_additional_columns(given.job, given.source, given.labels, classes[classes >= 0], payload)
 
 
 def _together(found: Sequence[Assigned]) -> Assigned:

@@ -22,7 +22,7 @@ from tasks.writing.people import AdditionalCounts
 from tasks.writing.runs import gathered, write_run
 
 
-def published_beside(
+def count_additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalCounts:
     """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
@@ -52,11 +52,7 @@ def _contents(columns: Sequence[pa.Array], rows: int) -> pa.Array:
 
 
 def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
-    """Returns the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED.
-
-    Raises:
-        LookupError: a value is not in its domain.
-    """
+    """Returns the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED."""
     (coder, assigner), *later = stages
     classes = assigner.assign(coder.cells(columns))
     for coder, assigner in later:
@@ -68,7 +64,7 @@ def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Ar
     return np.maximum(classes, SUPPRESSED)
 
 
-def set_apart(
+def write_class_records(
     path: Path,
     job: Job,
     source: ChunkedSource,
@@ -119,9 +115,6 @@ def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequen
         source: Says which other columns are published.
         runs: What ``write_run`` wrote.
         number: Of the output file.
-
-    Raises:
-        ValuesError: equal records share values so long that no reader could unpack the file.
     """
     classes, payload = gathered(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.

@@ -19,7 +19,7 @@ PAGE, LONG = 1 << 23, 256
 """Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
 MOST_UNPACKED, REPEATED = 256_000_000, 4
 """Bytes of long texts that a file unpacks to where equal records repeat them, and how often they do on average before that counts."""
-LOOKED_AT = 2048
+SAMPLED_VALUES = 2048
 """Values of a column that are looked at, to tell whether a dictionary would be shorter than they are."""
 
 
@@ -46,9 +46,6 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
             written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
             hardly repeat, which are shorter without one.
         schema: What they are published as.
-
-    Raises:
-        ValuesError: equal records share values so long that no reader could unpack the file.
     """
     for name, column in columns.items():
         _check_unpacked(name, column)
@@ -66,11 +63,7 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
 
 
 def _check_unpacked(name: str, column: pa.Array) -> None:
-    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes.
-
-    Raises:
-        ValuesError: the column takes more than 256 MB, and more than four times its entries.
-    """
+    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes."""
     if not isinstance(column, pa.DictionaryArray) or not (is_text(column.type.value_type) or pt.is_binary(column.type.value_type)):
         return
     if column.dictionary.nbytes * len(column) <= MOST_UNPACKED:
@@ -88,14 +81,14 @@ def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
     if isinstance(column, pa.DictionaryArray) and not is_text(dtype):
         # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
         column = column.dictionary_decode()
-    repeated = repeats(column)
+    repeated = pays_to_dictionary_encode(column)
     if isinstance(column, pa.DictionaryArray):
         long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
         column = column.dictionary_decode() if long or not repeated else column
     return column, repeated
 
 
-def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
+def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
     """Tells whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
 
     Args:
@@ -107,8 +100,8 @@ def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
         return True
     values = len(column) - column.null_count
     # Evenly spaced ones are as good as any.
-    if values > 4 * LOOKED_AT:
-        column = column.take(pa.array(np.arange(LOOKED_AT) * len(column) // LOOKED_AT))
+    if values > 4 * SAMPLED_VALUES:
+        column = column.take(pa.array(np.arange(SAMPLED_VALUES) * len(column) // SAMPLED_VALUES))
     some, distinct = len(column) - column.null_count, pc.count_distinct(column).as_py()
     # A quarter of them distinct is the bound; of so many in a sample nearly all are.
     return bool(4 * distinct <= values if some == values else distinct < some - 2 * some * some / values)

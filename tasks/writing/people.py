@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from core.persons.digests import Digests, digests_of
 from schemas.job.job import Job
@@ -23,7 +24,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact
 
 
-class KeptPeople(NamedTuple):
+class WrittenPersons(NamedTuple):
     """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
 
     Attributes:
@@ -42,13 +43,13 @@ column a digest of all values together; arrays of shape (released,)."""
 Assigned = tuple[NDArray[np.int32], AdditionalCounts]
 """The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish beside it."""
 
-NONE_KEPT = KeptPeople()
+NO_PERSONS = WrittenPersons()
 """Of a job that names no person."""
 
 
 def people_settings(job: Job) -> list[object]:
     """Returns the settings that decide what is kept of the people of a run."""
-    return [job.columns.person, job.privacy.with_others(job.columns.kept_values), job.columns.linking]
+    return [job.columns.person, job.privacy.with_others(job.columns.values_published_as_is), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
@@ -59,31 +60,20 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
         chunk: Whose records they are.
         assigned: The classes of the chunk's records, and what they publish beside these.
         path: Gets them.
-
-    Raises:
-        SourceError: the file cannot be read to its end.
-        ValuesError: a column of text holds bytes that are no UTF-8.
-        ObjectStoreError: the source is in a store that cannot be read.
     """
     classes, beside = assigned
     return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them.
-
-    Raises:
-        SourceError: the file cannot be read to its end.
-        ValuesError: a column of text holds bytes that are no UTF-8.
-        ObjectStoreError: the source is in a store that cannot be read.
-    """
+    """Returns the digest of the person of each record of a chunk, as the source names them."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
     """Returns the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
-    columns = job.privacy.with_others(job.columns.kept_values)
+    columns = job.privacy.with_others(job.columns.values_published_as_is)
     if not columns:
         return []
     names, plain = _value_names(len(columns)), columns[len(job.privacy.columns) :]
@@ -120,4 +110,56 @@ def _value_names(columns: int) -> list[str]:
 def write_people(path: Path, table: pa.Table) -> int:
     """Writes such a table and returns its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)
+
+
+class Part(BaseModel):
+    """Records of a release with their classes.
+
+    Attributes:
+        files: Digests of the files that they stand in, one after the other, and how many stand in each; empty of records that were shared
+            out over fragments.
+        members: Table of ``class`` in the order of the chunk; of a fragment with the digests of its records beside it.
+        contents: Table of these digests in the same order; None of a fragment, or where they are not known yet.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    files: tuple[tuple[str, int], ...]
+    members: Artifact
+    contents: Artifact | None = None
+
+    @classmethod
+    def of(cls, chunk: Chunk, members: Artifact) -> Self:
+        """Returns the records of a chunk, given their classes."""
+        return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=members)
+
+    @property
+    def in_fragment(self) -> bool:
+        """Whether its records stand in no order of the source."""
+        return not self.files
+
+
+def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
+    """Writes the digests of the records of a fragment, and their classes; returns how many there are.
+
+    Args:
+        path: Gets them.
+        first: What is added to the number of a class, so that it is that of no other fragment.
+        classes: Shape (n,), negative for records that are not released.
+        kept: n rows of digests, as ``contents_table`` of ``tasks.counting.contents`` has them.
+    """
+    numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
+    others = {name: kept[name] for name in kept.column_names}
+    return write_members(path, numbers, **others)
+
+
+def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
+    """Writes the class of each record, negative for one that is not released, and what else is kept of it; returns how many there are."""
+    table = pa.table({"class": classes, **others})
+    # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
+    # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.
+    packed = {name: "none" if name in others else "lz4" for name in table.column_names}
+    values = [name for name in others if name.startswith("value_")]
+    pq.write_table(table, path, compression=packed, use_dictionary=values, use_byte_stream_split=["class"], write_statistics=False)
     return len(table)

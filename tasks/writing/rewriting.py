@@ -22,15 +22,14 @@ from core.order.release_order import first_files
 from schemas.errors.values import ValuesError
 from tasks.counting.coding import DomainTable
 from tasks.engine.runs import Run
-from tasks.engine.steps import each, kept_of_each
+from tasks.engine.steps import each, results_of_each
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.keys import fingerprint_of
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import write_part
-from tasks.writing.members import Part, write_members
-from tasks.writing.people import NONE_KEPT, Assigned, KeptPeople, people_settings, write_people_of
+from tasks.writing.people import NO_PERSONS, Assigned, Part, WrittenPersons, people_settings, write_members, write_people_of
 from tasks.writing.runs import gathered_rows
 from tasks.writing.shared_values import with_shared_values
 from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
@@ -39,7 +38,7 @@ BYTES_OF_VALUE = 16
 """Bytes that a value of a column takes as the records of a file are put in order: measured of nulls, which take least in the source."""
 
 
-class Place(BaseModel):
+class ChunkPosition(BaseModel):
     """A chunk and its number in the source, which tells chunks of equal content apart."""
 
     model_config = ConfigDict(frozen=True)
@@ -70,11 +69,7 @@ class Rewriting(DomainTable, ABC):
     @property
     @abstractmethod
     def published(self) -> PublishedTable:
-        """What the classes publish, once per process.
-
-        Raises:
-            StorageError: an artefact is not what its step promises.
-        """
+        """What the classes publish, once per process."""
 
     @property
     def labels(self) -> pa.Table:
@@ -87,23 +82,23 @@ class Rewriting(DomainTable, ABC):
         return self.published.sizes
 
     @abstractmethod
-    def read(self, place: Place) -> list[object]:
+    def read(self, place: ChunkPosition) -> list[object]:
         """Returns what the classes of a chunk's records depend on."""
 
     @abstractmethod
-    def classes(self, place: Place) -> NDArray[np.int32]:
+    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
         """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
         """Returns the same of a chunk by its number."""
-        return self.classes(Place(chunk=chunk, number=number))
+        return self.classes(ChunkPosition(chunk=chunk, number=number))
 
     @abstractmethod
-    def assigned(self, place: Place) -> Assigned:
+    def assigned(self, place: ChunkPosition) -> Assigned:
         """Returns the classes of a chunk's records, and what these publish beside labels."""
 
     @abstractmethod
-    def write_run(self, place: Place, path: Path) -> int:
+    def write_run(self, place: ChunkPosition, path: Path) -> int:
         """Writes the released records of a chunk apart by output file; returns how many there are."""
 
     @cached_property
@@ -118,7 +113,7 @@ class Rewriting(DomainTable, ABC):
         return int((first + spread).max(initial=0))
 
 
-def _run(given: Rewriting, place: Place, path: Path) -> int:
+def _run(given: Rewriting, place: ChunkPosition, path: Path) -> int:
     return given.write_run(place, path)
 
 
@@ -134,7 +129,7 @@ RUNS = FileStep(
 """The released records of a chunk, apart by output file."""
 
 
-def _members(given: Rewriting, place: Place, path: Path) -> int:
+def _members(given: Rewriting, place: ChunkPosition, path: Path) -> int:
     return write_members(path, given.classes(place))
 
 
@@ -142,7 +137,7 @@ MEMBERS = FileStep("members", make=_members, reads=RUNS.reads, code=RUNS.code, p
 """The class of each record of a chunk; kept when they were assigned, and made anew only if it is gone."""
 
 
-def _people(given: Rewriting, place: Place, path: Path) -> int:
+def _people(given: Rewriting, place: ChunkPosition, path: Path) -> int:
     return write_people_of(given.job, place.chunk, given.assigned(place), path)
 
 
@@ -168,11 +163,7 @@ class FileGathering:
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first.
-
-        Raises:
-            SkaldError: whatever a step raises.
-        """
+        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first."""
         shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
         return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
@@ -187,11 +178,7 @@ class FileGathering:
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows.
-
-        Raises:
-            ValuesError: equal records share values so long that no reader could unpack the file, or are more than the memory holds.
-        """
+        """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows."""
         runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.
@@ -211,21 +198,18 @@ FILES = FileStep(
 """An output file."""
 
 
-def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], KeptPeople]:
+def rewrite(run: Run, given: Rewriting) -> tuple[list[Artifact], WrittenPersons]:
     """Phase 3: every chunk is joined to the classes of its records, and the files of the release are gathered.
 
     Returns:
         The files, and who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
     given = replace(given, source=with_shared_values(run, given))
-    places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]
+    places = [ChunkPosition(chunk=chunk, number=number) for number, chunk in enumerate(given.source.chunks)]
     runs = each(run, RUNS, given, places)
-    members = kept_of_each(run, MEMBERS, given, places)
+    members = results_of_each(run, MEMBERS, given, places)
     run.members = [Part.of(place.chunk, kept) for place, kept in zip(places, members, strict=True)]
     files = each(run, FILES, FileGathering.of(run, given, runs), range(given.file_count))
     if not run.job.columns.person:
-        return files, NONE_KEPT
-    return files, KeptPeople(tuple(kept_of_each(run, PEOPLE, given, places)), (given.recoding.classes,))
+        return files, NO_PERSONS
+    return files, WrittenPersons(tuple(results_of_each(run, PEOPLE, given, places)), (given.recoding.classes,))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import is_text, working
+from core.columns.numbers import positions
 from core.order.release_order import entry_ranks
 from tasks.writing.files import LONG, PAGE, mostly_distinct
 

@@ -16,14 +16,21 @@ from core.formats.published import PublishedValues, read_published_values
 from core.persons.digests import Digests
 from schemas.job.job import Job
 from tasks.engine.runs import Run
-from tasks.source.bounds.published_columns import rows_of_people, shared_columns
-from tasks.source.bounds.value_counts import as_typed, fewest_people, hold, people_of_value, people_together
+from tasks.source.bounds.published_columns import (
+    as_typed,
+    fewest_people,
+    hold,
+    people_of_value,
+    people_together,
+    rows_of_people,
+    shared_columns,
+)
 from tasks.source.chunks import Chunk, ChunkedSource, Piece
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
 
-LEFT = StepCode("shared", __name__)
+SHARED_STEP = StepCode("shared", __name__)
 
 
 class Classed(Protocol):
@@ -38,11 +45,7 @@ class Classed(Protocol):
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Returns the source as it is published: no value of fewer than k people who are released.
-
-    Raises:
-        SkaldError: whatever reading the source raises.
-    """
+    """Returns the source as it is published: no value of fewer than k people who are released."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
@@ -53,8 +56,8 @@ def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
             known = read_published_values(Path(publish[name][0]))
             gone = values_of_few(connection, number, known, job.privacy.k, persons=bool(job.columns.person))
             if len(gone):
-                key = LEFT.key(publish[name][1], [str(one) for one in gone.to_pylist()])
-                made = run.store.make(LEFT.name, key, ".arrow", known.without(gone).write)
+                key = SHARED_STEP.key(publish[name][1], [str(one) for one in gone.to_pylist()])
+                made = run.store.make(SHARED_STEP.name, key, ".arrow", known.without(gone).write)
                 publish[name] = str(run.store.path(made)), made.sha256
     return source.model_copy(
         update={
@@ -87,10 +90,10 @@ def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: Pub
         k: People who share a value, at least.
         persons: Whether persons are counted, and not records.
     """
-    kind = known.rest_as.type
+    kind = known.others_published_as.type
     found = people_of_value(connection, column, persons=persons)
     values, people = as_typed(found["value"].combine_chunks(), kind), np.asarray(found["people"].combine_chunks())
-    rest = np.asarray(pc.is_in(values, known.rest_as) if not known.rest_as.null_count else pc.is_null(values))
+    rest = np.asarray(pc.is_in(values, known.others_published_as) if not known.others_published_as.null_count else pc.is_null(values))
     gone = (people < k) & ~rest
     while (gone | rest).any():
         together, records = people_together(connection, column, values.filter(pa.array(gone | rest)), persons=persons)

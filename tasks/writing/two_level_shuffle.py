@@ -20,7 +20,7 @@ from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
 from tasks.engine.runs import Run
-from tasks.engine.steps import each_alone, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, each_alone
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.runs import CODED, FILES, gathered_from, opened_runs
@@ -53,16 +53,13 @@ def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -
         runs: What ``write_run`` wrote.
         files: How many files the release is laid out over.
         columns: Of the payload.
-
-    Raises:
-        SkaldError: whatever a step raises.
     """
-    if files < 2 or len(runs) <= LEAST_RUNS or not workers_elsewhere():
+    if files < 2 or len(runs) <= LEAST_RUNS or not count_remote_workers():
         return ShuffleParts((tuple(runs),), max(files, 1))
     width, size = math.isqrt(files - 1) + 1, math.isqrt(len(runs) - 1) + 1
     ranges = tuple(range(first, min(first + width, files)) for first in range(0, files, width))
     groups = [runs[first : first + size] for first in range(0, len(runs), size)]
-    made = each_alone(run, SHELVES, PartRanges(ranges, columns, run.store), groups)
+    made = each_alone(run, SHUFFLE_PARTS, PartRanges(ranges, columns, run.store), groups)
     return ShuffleParts(tuple(zip(*(group.shuffle_parts for group in made), strict=True)), width)
 
 
@@ -84,16 +81,16 @@ class PartGroup(BaseModel):
 
 
 def _lay(given: PartRanges, runs: Sequence[Artifact]) -> PartGroup:
-    key, paths = SHELVES.key(given, runs), [given.store.path(run) for run in runs]
+    key, paths = SHUFFLE_PARTS.key(given, runs), [given.store.path(run) for run in runs]
 
     def shuffle_part(numbers: range) -> Artifact:
-        own = SHELVES.keys.key(key, numbers.start)
-        return given.store.make(SHELVES.name, own, ".arrow", lambda path: write_shuffle_part(path, paths, numbers, given.columns))
+        own = SHUFFLE_PARTS.keys.key(key, numbers.start)
+        return given.store.make(SHUFFLE_PARTS.name, own, ".arrow", lambda path: write_shuffle_part(path, paths, numbers, given.columns))
 
     return PartGroup(shuffle_parts=tuple(map(shuffle_part, given.files)))
 
 
-SHELVES = FilesStep(
+SHUFFLE_PARTS = FilesStep(
     "shuffle_parts",
     make=_lay,
     reads=lambda given, runs: [[run.sha256 for run in runs], [(numbers.start, numbers.stop) for numbers in given.files], given.columns],

@@ -12,7 +12,7 @@ import pytest
 from tests.places import ROOT
 
 FLOORS = ("schemas", "core", "tasks", "flows")
-WORKERS = {"workers_elsewhere", "takes_wholes"}
+WORKERS = {"count_remote_workers", "remote_takes_all_chunks"}
 BUCKETS = {"target_address", "work_address"}
 EMPTY = {"dict", "defaultdict", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
 PRIVATE_BY_PATH = re.compile(r"(?:setattr|patch)\(\s*[\"'](?:schemas|core|tasks|flows)(?:\.\w+)*\.(?:_\w+|[A-Z][A-Z_0-9]+)[\"']")
@@ -93,7 +93,7 @@ def test_tests_set_no_more_constants_by_their_paths() -> None:
 
 def test_what_is_counted_is_found() -> None:
     assert asks_for_the_person(ast.parse("if job.columns.person is not None: pass"))
-    assert asks_for_workers(ast.parse("workers_elsewhere()")) and not asks_for_workers(ast.parse("workers()"))
+    assert asks_for_workers(ast.parse("count_remote_workers()")) and not asks_for_workers(ast.parse("workers()"))
     assert asks_for_a_bucket(ast.parse("job.target_address"))
     assert remembers(ast.parse("_loaded: dict[str, int] = {}")) and not remembers(ast.parse("NAMES = {'a': 1}"))
     assert comparisons_with_k(ast.parse("a >= k; 0 < b < job.privacy.k; k == 2; c > 3")) == 2

@@ -12,13 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.clustering.canon import canon
 from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import OutlierStep, handle_outliers
+from core.clustering.outlier_step import MondrianCut, OutlierStep, handle_outliers
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.columns.coding import Coder
 from core.kmember.partition import Effort, Members
 from core.lattice.search import Search
@@ -32,8 +30,8 @@ from core.privacy.models import PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.prices import LabelPrices
 from core.recoding.recoding import SUPPRESSED, Treatment
+from core.units.class_table import unchanged
 from core.units.rows import EVERY_RECORD, RowPersons
-from core.units.sensitive_axes import unchanged
 from core.units.unit import Unit
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -114,7 +112,11 @@ def by_levels(
         node = found.node[:2]
     first = leveller.at(root, node)
     levels, left = transform_locally(
-        first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records))
+        first,
+        leveller.records_failing(root, first),
+        rounds,
+        leveller,
+        lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records)),
     )
     treated = treat(levels, left, treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)

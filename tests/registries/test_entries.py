@@ -21,8 +21,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.privacy import Privacy
-from schemas.job.suppression import SUPPRESSIONS
+from schemas.job.privacy import SUPPRESSIONS, Privacy
 from schemas.privacy.kinds import DISTANCES, DIVERSITIES
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Code, Registry

@@ -23,7 +23,7 @@ from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.job.job import job_json_schema, load_job
 from schemas.reading.registry import Code
 from tasks.recount.recount import verify_release
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import data_files, released, two_column_job
 from tests.registries.shown import shown_plan, shown_report
@@ -107,7 +107,7 @@ def test_a_kind_that_the_recount_cannot_read_is_refused(anonymise: Anonymise, tm
         folder = anonymise(job, *settings).folder
     # Published while there was a reader, and verified where there is none.
     with HIERARCHIES.having(replace(TOY, recount_levels=None, recount_axis=None)), pytest.raises(HierarchyError, match="'q'"):
-        verify_published(load_job(job, settings), folder, Known(str(folder)))
+        verify_published(load_job(job, settings), folder, VerificationContext(str(folder)))
 
 
 @pytest.mark.few(1, "ci")
@@ -117,7 +117,7 @@ def test_levels_alone_tell_what_labels_cover(anonymise: Anonymise, tmp_path: Pat
     with HIERARCHIES.having(replace(TOY, recount_axis=None)):
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
         folder = anonymise(job, *settings).folder
-        assert verify_published(load_job(job, settings), folder, Known(str(folder))).recount.unproved == ()
+        assert verify_published(load_job(job, settings), folder, VerificationContext(str(folder))).recount.unproved == ()
 
 
 def test_values_that_are_hidden_need_a_rule(anonymise: Anonymise, tmp_path: Path) -> None:

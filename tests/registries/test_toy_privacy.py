@@ -78,9 +78,9 @@ class Largest:
     def fails(self, counts: np.ndarray[Any, np.dtype[np.int64]], spreads: Spreads | None = None) -> Failing:
         assert spreads is not None
         spread = spreads[self.column]
-        shares = np.zeros((len(counts), len(spread.whole)))
+        shares = np.zeros((len(counts), len(spread.source_counts)))
         shares[spread.owners, spread.values] = spread.counts / counts[spread.owners]
-        return np.array(np.abs(shares - spread.whole / spread.whole.sum()).max(axis=1) > self.t + SLACK, np.bool_)
+        return np.array(np.abs(shares - spread.source_counts / spread.source_counts.sum()).max(axis=1) > self.t + SLACK, np.bool_)
 
     @property
     def relaxed(self) -> None:

@@ -12,7 +12,7 @@ from schemas.errors.base import SkaldError
 from schemas.job.job import load_job
 from schemas.release.evidence import SIGNING_KEY
 from tasks.release.signatures import read_public_key
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.jobs import JOB, people, people_job
 from tests.tampering.kinds import Kind, private_key
 
@@ -95,7 +95,7 @@ def played(kind: Kind, made: Mapping[str, Path], to: Path) -> str:
         if not release.exists():
             # It has another name now.
             [release] = [path for path in release.parent.iterdir() if path.is_dir()]
-        known = Known(str(release), key=trusted_key(base) if kind.keyed else None)
+        known = VerificationContext(str(release), key=trusted_key(base) if kind.keyed else None)
         verify_published(load_job(to / "job.yaml", LAYOUTS[kind.layout]), release, known)
     except SkaldError as error:
         told = str(error).replace(str(to), "")

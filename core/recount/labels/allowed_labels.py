@@ -46,9 +46,6 @@ def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder
         qid: A quasi-identifier some of whose values may not be published as they are.
         labels: The different labels of a release. What is no text is a value as it is.
         folder: Where the job file lies.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
     """
     rule = entry_of(qid.hierarchy).recount_rule
     # Nothing is known of another kind that could excuse a label.
@@ -102,11 +99,7 @@ def _reaches_between(spec: DateHierarchy, label: str) -> bool:
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows the groups that are listed, but for those that bear the name of a value, because they could be that value.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
+    """Allows the groups that are listed, but for those that bear the name of a value, because they could be that value."""
     assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
     rows = rows_of_lists(qid.name, qid.hierarchy, folder)
     groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}

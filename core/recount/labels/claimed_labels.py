@@ -14,10 +14,10 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import GroupLevel
-from core.recount.labels.label_spans import Spans, read_whole
+from core.recount.labels.label_spans import Spans, read_integer_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale, written
 
-Places = NDArray[np.int64]
+ClaimPositions = NDArray[np.int64]
 NOWHERE = -1
 _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
@@ -31,8 +31,8 @@ class Claimed(NamedTuple):
         numbers: Shape (labels,): the group that each label stands for, -1 for none.
     """
 
-    groups: Places
-    numbers: Places
+    groups: ClaimPositions
+    numbers: ClaimPositions
 
 
 def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
@@ -61,7 +61,7 @@ def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
     return Claimed(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
 
 
-def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[Places, Spans] | None:
+def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
     """Puts values in an order in which what a label covers are neighbours.
 
     Args:
@@ -97,27 +97,27 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
     return positions, Spans(np.minimum(low, high), high, sets, null=size)
 
 
-def _members(claims: Sequence[Claimed], label: int, positions: Places) -> Places:
+def _members(claims: Sequence[Claimed], label: int, positions: ClaimPositions) -> ClaimPositions:
     """Returns where the values stand that a label covers at any of the levels."""
     inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
     return np.sort(positions[inside])
 
 
-def _places(labels: pa.Array, values: pa.Array) -> Places:
+def _places(labels: pa.Array, values: pa.Array) -> ClaimPositions:
     """Returns the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
     if pt.is_floating(values.type):
         labels, values = (pc.add(one, pa.scalar(0.0, one.type)) for one in (labels, values))
     return np.asarray(pc.fill_null(pc.index_in(labels, values), NOWHERE)).astype(np.int64)
 
 
-def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> Places:
+def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPositions:
     """Returns the place of the value that each text writes, -1 for none."""
     known = values.drop_null()
     null = len(known) if values.null_count else NOWHERE
     scale = value_scale(known)
     # Two moments may have one local time, where clocks are put back.
     if scale is not None and not getattr(known.type, "tz", None):
-        low, high, read = read_whole(scale.keys if pt.is_integer(known.type) else None, texts)
+        low, high, read = read_integer_labels(scale.keys if pt.is_integer(known.type) else None, texts)
         places = np.where(high - low == 1, low, NOWHERE)
         for number in np.flatnonzero(~read).tolist():
             text = texts[number]

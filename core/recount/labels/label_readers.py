@@ -49,7 +49,7 @@ class LabelAxis:
     exact: Reader
     others: tuple[Reader, ...]
     pieces: int = 1
-    whole: NDArray[np.integer[Any]] | None = None
+    integer_keys: NDArray[np.integer[Any]] | None = None
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
@@ -61,9 +61,6 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         folder: Where the job file lies.
         ranges: Whether labels are ranges of numbers or dates whatever the hierarchy is, as some methods write them.
         beginnings: Whether labels are common beginnings whatever the hierarchy is.
-
-    Raises:
-        HierarchyError: a listed hierarchy cannot be read, or nothing reads the kind for the recount.
     """
     if beginnings:
         return _by_text(values)
@@ -74,11 +71,7 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
 
 
 def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders values by what the levels of their hierarchy publish, coarsest first.
-
-    Raises:
-        HierarchyError: nothing reads the kind of hierarchy for the recount.
-    """
+    """Orders values by what the levels of their hierarchy publish, coarsest first."""
     levels = group_levels(name, spec, values, folder)
     order, spelt = np.lexsort([level.groups for level in levels]), written(values)
     positions = np.empty(len(order), np.int64)
@@ -102,7 +95,7 @@ def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 def _ascending(scale: ValueScale, values: pa.Array) -> LabelAxis:
     others = _ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit
-    return LabelAxis(scale.positions, scale.exact, others, whole=scale.keys if pa.types.is_integer(values.type) else None)
+    return LabelAxis(scale.positions, scale.exact, others, integer_keys=scale.keys if pa.types.is_integer(values.type) else None)
 
 
 def _ranges(scale: ValueScale, *, wide: bool) -> Reader:
@@ -182,11 +175,7 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
 
 
 def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself.
-
-    Raises:
-        HierarchyError: the file of groups cannot be read.
-    """
+    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself."""
     listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
     spelt = written(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]

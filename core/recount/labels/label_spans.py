@@ -22,7 +22,7 @@ from schemas.release.manifest import MASK
 NOTHING: Span = (0, 0)
 DIGITS = 15
 """Decimal digits that a float surely keeps."""
-Places = NDArray[np.int64]
+SpanPositions = NDArray[np.int64]
 _BESIDE_NULL = f", {NULL_MEMBER}}}"
 _QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
 
@@ -39,20 +39,20 @@ class Spans:
         null: The last position, that of the null.
     """
 
-    low: Places
-    high: Places
-    sets: dict[int, Places] = field(default_factory=dict)
-    nulls: Places = field(default_factory=lambda: np.empty(0, np.int64))
+    low: SpanPositions
+    high: SpanPositions
+    sets: dict[int, SpanPositions] = field(default_factory=dict)
+    nulls: SpanPositions = field(default_factory=lambda: np.empty(0, np.int64))
     null: int = 0
 
     @property
-    def ends(self) -> Places:
+    def ends(self) -> SpanPositions:
         """The position after the last one that each label covers, shape (labels,)."""
         found = self.high.copy()
         found[self.nulls] = self.null + 1
         return found
 
-    def covered(self, label: int) -> Places:
+    def covered(self, label: int) -> SpanPositions:
         """Returns the positions that a label covers, ascending."""
         members = self.sets.get(label)
         if members is None:
@@ -85,8 +85,8 @@ def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
     """
     null = len(axis.positions)
-    low, high, read = read_whole(axis.whole, labels)
-    sets: dict[int, Places] = {}
+    low, high, read = read_integer_labels(axis.integer_keys, labels)
+    sets: dict[int, SpanPositions] = {}
     nulls = []
     for number in np.flatnonzero(~read).tolist():
         label = labels[number]
@@ -117,7 +117,7 @@ def _read(label: str, axis: LabelAxis) -> Span:
     return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
-def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, Places | None]:
+def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, SpanPositions | None]:
     """Returns what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
     if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
         return None, None
@@ -129,7 +129,7 @@ def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, P
     return None if span == NOTHING else span, None
 
 
-def _joined(parts: Sequence[Places | None]) -> Places | None:
+def _joined(parts: Sequence[SpanPositions | None]) -> SpanPositions | None:
     some = [part for part in parts if part is not None]
     return np.unique(np.concatenate(some)) if some else None
 
@@ -184,7 +184,7 @@ def _set_label(spans: Sequence[Span]) -> Span:
     return min(low for low, _ in some), max(high for _, high in some)
 
 
-def _members(label: str, axis: LabelAxis) -> Places | None:
+def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
     """Returns the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
 
     A value may hold a comma itself, so that every way of taking the list apart into values counts.
@@ -218,7 +218,9 @@ FEW, AT_ONCE = 1000, 1 << 17
 """Labels that are as soon read one by one, and those that are read at once."""
 
 
-def read_whole(keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]) -> tuple[Places, Places, NDArray[np.bool_]]:
+def read_integer_labels(
+    keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]
+) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
     """Reads the labels that are a whole number, or all from one to another.
 
     Args:
@@ -237,7 +239,7 @@ def read_whole(keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | Non
     return low, high, read
 
 
-def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[Places, Places, NDArray[np.bool_]]:
+def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
     found = pc.extract_regex(labels, _RANGE)
     read: NDArray[np.bool_] = found.is_valid().to_numpy(zero_copy_only=False)
     low, high, one = (part.filter(pa.array(read)) for part in found.flatten())

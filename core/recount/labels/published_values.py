@@ -50,7 +50,7 @@ class ValuePublication(NamedTuple):
     published: list[Any]
     changed: list[bool]
     error: list[float]
-    rest: Any = None
+    other_values: Any = None
 
 
 def numeric(kind: pa.DataType) -> bool:

@@ -75,7 +75,7 @@ def row_text(table: ReadTable, alias: str) -> str:
     return f"concat_ws('', '{len(table.qids)};'{''.join(f', {value}' for value in values)})"
 
 
-def whole_reference(columns: Sequence[str], alias: str) -> str:
+def reference_there_sql(columns: Sequence[str], alias: str) -> str:
     """Returns the condition that a reference is there."""
     return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
 
@@ -83,7 +83,9 @@ def whole_reference(columns: Sequence[str], alias: str) -> str:
 def nearest_reference(table: ReadTable, alias: str) -> str:
     """Returns the expression for the number of the nearest reference of a row that is there; null where none is."""
     numbered = list(enumerate(table.references.values()))
-    return "CASE " + " ".join(f"WHEN {whole_reference(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
+    return (
+        "CASE " + " ".join(f"WHEN {reference_there_sql(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
+    )
 
 
 def below_view(table: ReadTable) -> str:
@@ -146,7 +148,7 @@ def key_faults_sql(table: ReadTable) -> str:
     """Returns the statement that counts rows without a whole key, and keys that name more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)
     return f"""
-        SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {whole_reference(table.key, "m")}),
+        SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key, "m")}),
                (SELECT count(*) FROM (SELECT 1 FROM {table.relation} AS m GROUP BY {keys} HAVING count(*) > 1))
     """
 
@@ -155,7 +157,7 @@ def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
     """Returns the statement that counts rows whose reference to another table is there and finds no row."""
     columns = table.references[other.name]
     same = " AND ".join(f"m.{mine} = o.{theirs}" for mine, theirs in zip(columns, other.key, strict=True))
-    return f"SELECT count(*) FROM {table.relation} AS m ANTI JOIN {other.relation} AS o ON {same} WHERE {whole_reference(columns, 'm')}"
+    return f"SELECT count(*) FROM {table.relation} AS m ANTI JOIN {other.relation} AS o ON {same} WHERE {reference_there_sql(columns, 'm')}"
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
@@ -173,9 +175,11 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
         same = " AND ".join(f"m.{mine} = o{number}.{their}" for mine, their in zip(columns, theirs, strict=True))
         joins.append(f"LEFT JOIN {owner_view(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
-        lost.append(f"({whole_reference(columns, 'm')} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
+        lost.append(f"({reference_there_sql(columns, 'm')} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
     wanted = list(dict.fromkeys([*table.key, *table.sensitive]))
-    nearest = [f"WHEN {whole_reference(columns, 'm')} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)]
+    nearest = [
+        f"WHEN {reference_there_sql(columns, 'm')} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)
+    ]
     whose = f"CASE WHEN {' OR '.join(lost)} THEN NULL {' '.join(reversed(nearest))} END"
     selected = ", ".join(
         [
@@ -224,7 +228,7 @@ def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
     return f"SELECT DISTINCT w.combination, r.person, {value} FROM {owner_view(table)} AS r JOIN ({whose}) AS w USING (person)"
 
 
-def whole_values_sql(table: ReadTable, column: str) -> str:
+def source_value_persons_sql(table: ReadTable, column: str) -> str:
     """Returns the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
     rows = f"(SELECT person, {table.at(column)} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"

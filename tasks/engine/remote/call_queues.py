@@ -14,7 +14,7 @@ from schemas.errors.runners import RunnerError, WithdrawnError
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BELOW, CALLS, BucketStore
 from tasks.store.bucket_work import BucketWork, scratch_folder
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.store import Store
 from tasks.store.work_folder import FolderWork
 
@@ -29,21 +29,12 @@ class FolderQueue:
 
     folder: Path
 
-    def put(self, name: str, content: bytes) -> None:
-        """Lays a call there, for its owner alone.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
-        write_whole(self.folder / name, lambda part: part.write_bytes(content))
+    def add_call(self, name: str, content: bytes) -> None:
+        """Lays a call there, for its owner alone."""
+        write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Returns a call.
-
-        Raises:
-            WithdrawnError: it was withdrawn.
-            RunnerError: this machine does not have the folder.
-        """
+        """Returns a call."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -85,32 +76,19 @@ class BucketQueue:
     bucket: Bucket
     folder: Path
 
-    def put(self, name: str, content: bytes) -> None:
-        """Lays a call there.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+    def add_call(self, name: str, content: bytes) -> None:
+        """Lays a call there."""
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Returns a call.
-
-        Raises:
-            WithdrawnError: it was withdrawn.
-            ObjectStoreError: the store cannot be read.
-        """
+        """Returns a call."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
         return content
 
     def remove(self, name: str) -> None:
-        """Takes a call away, if it is there.
-
-        Raises:
-            ObjectStoreError: the store cannot be written.
-        """
+        """Takes a call away, if it is there."""
         self.bucket.remove([f"{CALLS}/{name}"])
 
     def name(self, path: Path) -> list[str]:
@@ -119,11 +97,7 @@ class BucketQueue:
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Returns the path here of a name; of an artefact after it was fetched.
-
-        Raises:
-            StorageError: it is gone or altered, or there is no room for it.
-        """
+        """Returns the path here of a name; of an artefact after it was fetched."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -135,11 +109,7 @@ class BucketQueue:
         return self.bucket.address
 
     def store(self, name: str) -> Store:
-        """Returns the store of this machine.
-
-        Raises:
-            StorageError: there is no room for what it fetches.
-        """
+        """Returns the store of this machine."""
         return _at_hand(self)[0]
 
 
@@ -147,11 +117,7 @@ CallQueue = FolderQueue | BucketQueue
 
 
 def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
-    """Returns where the calls of a phase lie.
-
-    Raises:
-        StorageError: a folder cannot be made.
-    """
+    """Returns where the calls of a phase lie."""
     if isinstance(work, BucketWork):
         return BucketQueue(work.store.bucket, work.folder)
     return FolderQueue(private_folder(spill / "calls" / phase))

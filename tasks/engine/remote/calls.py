@@ -38,17 +38,13 @@ class CallKey:
 
     secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
 
-    def sealed(self, name: str, content: bytes) -> bytes:
+    def encrypt(self, name: str, content: bytes) -> bytes:
         """Returns the content of a call as it may lie anywhere."""
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
     def opened(self, name: str, sealed: bytes) -> bytes:
-        """Returns the content of a call.
-
-        Raises:
-            RunnerError: it is not what was sealed under this name.
-        """
+        """Returns the content of a call."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -88,17 +84,17 @@ class Order:
         queue: Where the call lies.
         name: Under which; by chance, because it goes into an engine's messages and logs.
         key: Opens it.
-        wanted: What it is to be made with, as ``made_with`` tells.
+        wanted: What it is to be made with, as ``code_versions`` tells.
     """
 
     queue: CallQueue
     name: str
     key: CallKey
-    wanted: Mapping[str, str] = field(repr=False)
+    versions: Mapping[str, str] = field(repr=False)
 
 
 @contextmanager
-def laid_out(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
+def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
     """Lays a call out until the block ends.
 
     Args:
@@ -106,13 +102,9 @@ def laid_out(queue: CallQueue, key: CallKey, function: Callable[..., Any], argum
         key: Seals it.
         function: A function of a module.
         arguments: What it gets.
-
-    Raises:
-        InternalError: an argument is of a kind that no step gets.
-        StorageError: it cannot be written.
     """
-    order = Order(queue, uuid4().hex, key, made_with(function, arguments))
-    queue.put(order.name, key.sealed(order.name, encoded(function, arguments, queue)))
+    order = Order(queue, uuid4().hex, key, code_versions(function, arguments))
+    queue.add_call(order.name, key.encrypt(order.name, encoded(function, arguments, queue)))
     try:
         yield order
     finally:
@@ -130,12 +122,8 @@ class RemoteCalls(ABC):
         self._queue, self._key, self._waiting = queue, CallKey(), set[str]()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and waits for its result.
-
-        Raises:
-            SkaldError: whatever the call raised, or there is nobody to make it.
-        """
-        with laid_out(self._queue, self._key, function, call.arguments) as order:
+        """Makes a call and waits for its result."""
+        with call_address(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
                 return result_of(self.answer(order))
@@ -144,11 +132,7 @@ class RemoteCalls(ABC):
 
     @abstractmethod
     def answer(self, order: Order) -> Any:
-        """Has a worker fulfil an order, and returns what it answers.
-
-        Raises:
-            RunnerError: nobody does.
-        """
+        """Has a worker fulfil an order, and returns what it answers."""
 
     def withdraw(self) -> None:
         """Lets calls that no worker has begun return at once; those that are being made come to their end."""
@@ -169,11 +153,7 @@ def fulfil(order: Order) -> Any:
 
 
 def result_of(answer: Any) -> Any:
-    """Returns what a call returned.
-
-    Raises:
-        SkaldError: as the call raised it.
-    """
+    """Returns what a call returned."""
     if isinstance(answer, Failure):
         raise answer.error()
     return answer
@@ -181,7 +161,7 @@ def result_of(answer: Any) -> Any:
 
 def _fulfil(order: Order) -> Any:
     # Before the call is read: another version's classes may be others.
-    differing = [name for name, version in order.wanted.items() if (release_versions().get(name) or code_of(name)) != version]
+    differing = [name for name, version in order.versions.items() if (release_versions().get(name) or code_of(name)) != version]
     if differing:
         raise RunnerError.versions_differ(differing)
     content = order.key.opened(order.name, order.queue.take(order.name))
@@ -189,9 +169,9 @@ def _fulfil(order: Order) -> Any:
     return function(*arguments)
 
 
-def made_with(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
+def code_versions(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
     """Returns the versions that decide over the bytes of a release, and the code of a call: so that keys are the same everywhere."""
-    modules = {function.__module__, *([function.made_by(arguments[0])] if isinstance(function, Step) else ())}
+    modules = {function.__module__, *([function.module_name(arguments[0])] if isinstance(function, Step) else ())}
     return {**release_versions(), **{module: code_of(module) for module in modules}}
 
 

@@ -54,20 +54,12 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Bu
         function: A function of a module of ours, or a step.
         arguments: What it gets.
         places: Calls the work by a name that the other side knows.
-
-    Raises:
-        InternalError: an argument is of a kind that no step gets.
     """
     return json.dumps([_name_of(function), _said(arguments, places)]).encode()
 
 
 def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Returns function and arguments of a call.
-
-    Raises:
-        InternalError: it names what is no function or class of ours.
-        SkaldError: what it names of the work cannot be had here.
-    """
+    """Returns function and arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:

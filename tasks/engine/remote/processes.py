@@ -51,11 +51,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.pool.shutdown(cancel_futures=True)
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
-        """Returns what makes the calls of one phase.
-
-        Raises:
-            StorageError: a folder cannot be made.
-        """
+        """Returns what makes the calls of one phase."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
@@ -67,11 +63,7 @@ class ProcessCalls(RemoteCalls):
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:
-        """Has an order fulfilled.
-
-        Raises:
-            RunnerError: the process died.
-        """
+        """Has an order fulfilled."""
         try:
             return self._pool.submit(fulfil, order).result()
         except BrokenProcessPool:

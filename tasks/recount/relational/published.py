@@ -13,8 +13,8 @@ from schemas.job.job import Job
 from schemas.privacy.publish import counts_people
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from tasks.recount.labels.published import PublishedHolders, PublishedSource, published_source
 from tasks.recount.original import Original
+from tasks.recount.published_values import PublishedHolders, PublishedSource, published_source
 from tasks.store.database import quote
 
 

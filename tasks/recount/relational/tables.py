@@ -31,8 +31,8 @@ from schemas.privacy.publish import ColumnPublication
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
-from tasks.recount.labels.losses import column_losses
 from tasks.recount.original import Original, original_of
+from tasks.recount.published_values import column_losses
 from tasks.recount.relational.published import few_persons_faults, published_table, source_owners
 from tasks.recount.relational.values import value_faults
 from tasks.recount.rows import RowsHere
@@ -74,11 +74,7 @@ class WrittenTables:
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
-    """Returns the source of each table as far as it is at hand.
-
-    Raises:
-        ObjectStoreError: a store cannot be listed.
-    """
+    """Returns the source of each table as far as it is at hand."""
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
@@ -89,11 +85,6 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-
-    Raises:
-        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
-        VerificationError: the files do not keep the job's promise, or cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
@@ -188,7 +179,9 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
         except (OSError, pa.ArrowException):
             return [f"a data file of '{table}' cannot be read as Parquet"]
         others = names[len(before) :]
-        known = not set(others) & set(spec.columns.kept_back) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        known = (
+            not set(others) & set(spec.columns.columns_withheld) if spec.columns.insensitive == REST else others == spec.columns.insensitive
+        )
         if names[: len(before)] != before or not known:
             return [f"the columns of a data file of '{table}' are not those of the job, in its order"]
     return [] if written.files[table] else [f"'{table}' has no data file"]

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from core.recount.relational.history_counts import (
     ReadTable,
+    source_value_persons_sql,
     values_sql_of,
-    whole_values_sql,
 )
-from core.recount.spreads import classes_held_sql
+from core.recount.spreads import holder_classes_sql
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from tasks.recount.closeness import make_whole
 from tasks.recount.original import Original
+from tasks.recount.spreads import make_source_distribution
 
 EVERYWHERE, VALUES = "everywhere", "values_of_persons"
 
@@ -38,9 +38,6 @@ def value_faults(
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
         whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
-
-    Raises:
-        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []
@@ -48,16 +45,16 @@ def value_faults(
         for kind, column, spec in of_table.privacy.models:
             quoted = '"' + column.replace('"', '""') + '"'
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values_sql_of(tables[table], tables[job.tree.unit], quoted)}")
-            everywhere = whole_values_sql(whole.get(table, tables[table]), quoted)
+            everywhere = source_value_persons_sql(whole.get(table, tables[table]), quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
             types = originals.get(table) or Original("", pa.schema([]))
-            levels = make_whole(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+            levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
             [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
             if failing:
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
             if kind.held is not None:
                 nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(classes_held_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
+                [(held,)] = connection.execute(holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, nulls=nulls)).fetchall()
                 if held:
                     faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
     return faults

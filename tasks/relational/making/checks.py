@@ -47,11 +47,7 @@ class TableSet:
 
 
 def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Refuses references whose types are not those of the keys that they refer to.
-
-    Raises:
-        RelationError: there are such.
-    """
+    """Refuses references whose types are not those of the keys that they refer to."""
     faults = []
     for name, table in tables.items():
         for other, columns in job.tables[name].referring.items():
@@ -124,12 +120,7 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 
 
 def check_relations(given: TableSet) -> None:
-    """Refuses tables whose keys or references are not as the job says; tells all faults at once.
-
-    Raises:
-        RelationError: there are such.
-        SkaldError: whatever a step raises.
-    """
+    """Refuses tables whose keys or references are not as the job says; tells all faults at once."""
     made = one(given.run, RELATED, given, None, "keys and references")
     if faults := list(_sentences(json.loads(given.store.path(made).read_text()), refuse=given.job.orphans == "refuse")):
         raise RelationError(faults)

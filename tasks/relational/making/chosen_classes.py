@@ -188,12 +188,7 @@ PUBLISHED_CLASSES = FileStep(
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cuts persons into classes in two ways, matches their rows, and takes the way that loses less.
-
-    Raises:
-        HistoryError: neither way keeps the promise within the limits.
-        SkaldError: whatever a step raises.
-    """
+    """Cuts persons into classes in two ways, matches their rows, and takes the way that loses less."""
     found = []
     for way in WAYS:
         classes = class_persons(given, way)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.relational.histories import joined
 from core.relational.kernels import NOWHERE, Lanes, digests_of_numbers, digests_of_rows
 from core.relational.known_rows import BYTES_EACH, kept_persons, number_of_choices
@@ -20,9 +20,6 @@ def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[n
         given: The tables.
         node: The level of each quasi-identifier.
         most: Rows of each table that an intruder knows.
-
-    Raises:
-        HistoryError: there are more choices of rows than the memory holds.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
     choices = number_of_choices([starts for starts, _ in tables], most)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
 from core.relational.histories import class_of_each, failing_persons, joined
@@ -108,11 +108,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Returns the lattice of the levels of all tables.
-
-    Raises:
-        HistoryError: it is too large to be searched.
-    """
+    """Returns the lattice of the levels of all tables."""
     lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
@@ -212,10 +208,6 @@ def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
     Args:
         given: The tables.
         most: Persons who may fail.
-
-    Raises:
-        HistoryError: no node keeps the promise.
-        SkaldError: whatever a step raises.
     """
     made = one(given.run, LEVELS, given, most, "search levels of all tables")
     return TablesOutcome.model_validate_json(given.store.path(made).read_text())

@@ -124,12 +124,7 @@ LINKED = FileStep(
 
 
 def link_rows(given: TableSet) -> Linking:
-    """Joins the rows of all tables to their persons, parents first.
-
-    Raises:
-        RelationError: references of a row disagree.
-        SkaldError: whatever a step raises.
-    """
+    """Joins the rows of all tables to their persons, parents first."""
     linking = Linking(given.run, given.job, given.tables, {})
     for table in given.job.tree.tables[1:]:
         linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")

@@ -117,11 +117,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Matches the rows of all tables, parents first; by table.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Matches the rows of all tables, parents first; by table."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}

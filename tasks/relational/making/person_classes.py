@@ -142,12 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cuts persons into classes.
-
-    Raises:
-        HistoryError: there are fewer persons than k, or what is held of each does not fit the memory.
-        SkaldError: whatever a step raises.
-    """
+    """Cuts persons into classes."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.relational.histories import Profile, number_profiles
 from core.relational.kernels import Lanes, add_rows
@@ -151,7 +151,7 @@ PROFILES = FileStep(
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
     """Returns the profiles of one branch at one node, from the disk where they were numbered before."""
-    made = PROFILES.made(given, node)
+    made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
@@ -174,12 +174,7 @@ def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Writes the rows of all tables as numbers, and loads hierarchies.
-
-    Raises:
-        HistoryError: a few numbers for each person do not fit the memory.
-        SkaldError: whatever a step raises.
-    """
+    """Writes the rows of all tables as numbers, and loads hierarchies."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

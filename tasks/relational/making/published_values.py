@@ -17,8 +17,7 @@ from core.recoding.publishing import published_values
 from schemas.errors.base import SourceError
 from schemas.privacy.publish import Way, canonical_way, counts_people
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.bounds.published_columns import BYTES_PER_VALUE, is_mean
-from tasks.source.bounds.value_counts import count_values, hold
+from tasks.source.bounds.published_columns import BYTES_PER_VALUE, count_values, hold, is_mean
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -103,7 +102,7 @@ WAYS = FileStep(
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
     """Returns what is published of the values of a column."""
-    return read_published_values(given.store.path(WAYS.made(given, column)))
+    return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
 def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:

@@ -21,7 +21,7 @@ from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
 from tasks.source.chunks import Chunk, ChunkedSource
-from tasks.source.extracts import asked_once
+from tasks.source.extracts import fixed_extract
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
@@ -49,28 +49,18 @@ class TableSource:
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
-    """Locks the run folder of a job of several tables, as that of any job; the policy is asked of every table.
-
-    Raises:
-        StorageError: another run is at work, or the folder cannot be written.
-        PolicyError: a table stands below the policy, or that cannot be read.
-    """
+    """Locks the run folder of a job of several tables, as that of any job; the policy is asked of every table."""
     jobs = {name: table_job(job, name) for name in job.tables}
     for of_table in jobs.values():
         policy_in_force(of_table)
     with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
         for of_table in jobs.values():
-            asked.enter_context(asked_once(of_table, run.store, goes_on=False))
+            asked.enter_context(fixed_extract(of_table, run.store, goes_on=False))
         yield run
 
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
-    """Finds the files of every table and checks its columns against the job.
-
-    Raises:
-        SourceError: as for a job of one table.
-        SkaldError: whatever else a step raises.
-    """
+    """Finds the files of every table and checks its columns against the job."""
     tables = {}
     for name in job.tree.tables:
         spec, of_table = job.tables[name], table_job(job, name)
@@ -193,11 +183,7 @@ class CarriedTable:
 
 
 def carry_rows(table: TableSource) -> CarriedTable:
-    """Counts the domains of a table and carries its rows, chunk by chunk.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Counts the domains of a table and carries its rows, chunk by chunk."""
     run, source = table.run, table.source
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))

@@ -15,10 +15,6 @@ def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, R
     Args:
         given: The tables.
         release: The id of the release.
-
-    Raises:
-        HistoryError: nothing keeps the promise within the limits.
-        SkaldError: whatever a step raises.
     """
     if given.job.is_local:
         chosen = choose_classes(given)

@@ -30,9 +30,6 @@ def promises_of_tables(
         withheld: Rows of each table that are not published, with all that hangs from them.
         kept: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is asked
             with what is published of all persons if left out.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     asked = [table for table in given.job.tables if given.tables[table].table.job.privacy.columns]
     return [_promise(given, table, withheld or {}, kept) for table in asked]

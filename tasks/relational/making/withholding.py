@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.relational.histories import class_of_each, joined, number_profiles
 from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
 from core.relational.withholding import FailingRows, rows_to_withhold
@@ -154,10 +154,6 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
 
     Returns:
         What the search found, and who is published without which rows.
-
-    Raises:
-        HistoryError: no node keeps the promise within the limits.
-        SkaldError: whatever a step raises.
     """
     share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
     has_rows = bool(given.job.tree.branches)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from tasks.engine.steps import one
@@ -227,7 +227,7 @@ def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
 SHARED_WAYS = FileStep(
     "shared_of_tables",
     make=_shared,
-    reads=lambda given, column: [given.key, WAYS.made(given, column).sha256, given.chosen.sha256, *column],
+    reads=lambda given, column: [given.key, WAYS.result(given, column).sha256, given.chosen.sha256, *column],
     settings=lambda given: given.job.privacy.k,
     suffix=".arrow",
 )
@@ -267,11 +267,7 @@ TABLES = FileStep(
 
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
-    """Writes all tables of a release.
-
-    Raises:
-        SkaldError: whatever a step raises.
-    """
+    """Writes all tables of a release."""
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {

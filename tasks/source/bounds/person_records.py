@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from tasks.source.bounds.int96 import UNIT
-from tasks.source.bounds.unpacked import rows_of_long
+from tasks.source.bounds.unpacked import UNIT, rows_of_long
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
 from tasks.store.database import connect, literal, quote
@@ -57,11 +56,6 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
         columns: Names and types as which all files are read.
         store: Gets the files that lose records.
         here: Whether these are read in this process; else they are fetched by whoever reads them.
-
-    Raises:
-        SourceError: a file changed or cannot be read, or has a column by a name that the recount needs.
-        ObjectStoreError: the source is in a store that cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     if ROW_NUMBER in columns.names:
         raise SourceError.wrong_type(ROW_NUMBER, "a name that columns.most_records needs", "kept", "rename it")
@@ -134,7 +128,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Key, store: Store, *, here: bool) -> SourceFile:
     """Returns a file without some of its rows, and without columns that are not published."""
-    hidden = {*job.columns.kept_back} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
+    hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:
         with opened(file) as read:

@@ -7,7 +7,7 @@ holds. Headers of pages say it. Of a dictionary its entries are looked at, becau
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,8 +16,162 @@ import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
-from tasks.source.bounds.int96 import UNIT
-from tasks.source.bounds.page_headers import Page, pages_of
+
+MOST_HEADER = 1 << 14
+"""Bytes of a header that are read: with statistics of long values more, but these come last and are not needed."""
+DICTIONARY_PAGE = 2
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8
+"""Fields of a header that hold what is said of its kind of page."""
+_MOST_DEPTH = 8
+
+
+class Page(NamedTuple):
+    """A page of a column.
+
+    Attributes:
+        is_dictionary: Whether it holds the entries to which places in other pages lead.
+        values: How many it has.
+        encoding: Number of the encoding, as Parquet numbers them.
+        size: Bytes that it takes unpacked.
+    """
+
+    is_dictionary: bool
+    values: int
+    encoding: int
+    size: int
+
+
+def pages_of(opened: Any, column: pq.ColumnChunkMetaData) -> Iterator[Page]:
+    """Yields the pages of a column of a row group.
+
+    Args:
+        opened: The file, open for reading.
+        column: What its footer says of the column.
+    """
+    place = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        place = min(place, column.dictionary_page_offset)
+    end, values = place + column.total_compressed_size, 0
+    while place < end and values < column.num_values:
+        opened.seek(place)
+        header = _Header(opened.read(min(MOST_HEADER, end - place)))
+        page, packed = header.page()
+        yield page
+        values += 0 if page.is_dictionary else page.values
+        place += header.place + packed
+
+
+class _Header:
+    """Reads one header."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.place = content, 0
+
+    def page(self) -> tuple[Page, int]:
+        """Returns the page, and how many bytes it takes behind its header."""
+        try:
+            said = self._struct(0)
+            kind, size, packed = said[1], said[2], said[3]
+            about = said.get(_DATA) or said.get(_DICTIONARY) or said.get(_DATA_V2) or {}
+            values, encoding = about.get(1, 0), about.get(4 if _DATA_V2 in said else 2, 0)
+        except (IndexError, KeyError, TypeError, AttributeError):
+            raise ValueError from None
+        # Any field may be of any type, in what is no header.
+        if not all(isinstance(number, int) and number >= 0 for number in (kind, size, packed, values, encoding)):
+            raise ValueError
+        return Page(kind == DICTIONARY_PAGE, values, encoding, size), packed
+
+    def _struct(self, depth: int) -> dict[int, Any]:
+        if depth > _MOST_DEPTH:
+            raise ValueError
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._zigzag()
+            found[field] = self._value(head & 15, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        match kind:
+            case 1 | 2:
+                return kind == _TRUE
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._zigzag()
+            case 7:
+                self.place += 8
+            case 8:
+                size = self._number()
+                self.place += size
+            case 9 | 10:
+                self._elements(depth)
+            case 12:
+                return self._struct(depth + 1)
+            case _:
+                raise ValueError
+        return None
+
+    def _elements(self, depth: int) -> None:
+        head = self._byte()
+        many = head >> 4 if head >> 4 < 15 else self._number()
+        if many > MOST_HEADER:
+            raise ValueError
+        for _ in range(many):
+            # In a list a truth takes a byte of its own.
+            self._byte() if head & 15 in (_TRUE, _FALSE) else self._value(head & 15, depth + 1)
+
+    def _byte(self) -> int:
+        self.place += 1
+        return self.content[self.place - 1]
+
+    def _number(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._byte()
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+            shift += 7
+            if shift > 63:
+                raise ValueError
+
+    def _zigzag(self) -> int:
+        number = self._number()
+        return (number >> 1) ^ -(number & 1)
+
+
+UNIT = "us"
+"""In which INT96 is read, wherever that is done."""
+_ROWS = 131_072
+
+
+def check_int96(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
+    """Refuse timestamps in INT96 with digits below the microsecond.
+
+    Args:
+        opened: The Parquet file, open for reading.
+        metadata: Its footer.
+        name: What the user calls it.
+    """
+    places = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    columns = [column.path for column in places if column.physical_type == "INT96" and "." not in column.path]
+    if not columns:
+        return
+    fine, kept = (pq.ParquetFile(opened, metadata=metadata, coerce_int96_timestamp_unit=unit, pre_buffer=False) for unit in ("ns", UNIT))
+    lost = dict.fromkeys(columns, 0)
+    for group in range(metadata.num_row_groups):
+        read = (file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False) for file in (fine, kept))
+        for one, other in zip(*read, strict=True):
+            for column in columns:
+                # Both come round in the same way, so that beyond the years of nanoseconds they are equal too.
+                whole = pc.multiply(other.column(column).view(pa.int64()), 1000)
+                lost[column] += pc.sum(pc.not_equal(whole, one.column(column).view(pa.int64()))).as_py() or 0
+    for column, count in lost.items():
+        if count:
+            raise ValuesError.nanoseconds(column, name, count)
+
 
 MOST_VALUE = 16_000_000
 """Bytes of a value."""
@@ -52,9 +206,6 @@ def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> 
         metadata: Its footer.
         name: What the user calls it.
         memory: Bytes that the job may take.
-
-    Raises:
-        SourceError: a page or a value is larger than is read, or what the footer says of the pages is not so.
     """
     long, size = Counter[str](), 0
     look = _Look(opened, metadata)
@@ -82,12 +233,7 @@ def rows_of_long(long: Iterable[int]) -> int:
 
 
 def _check_pages(pages: Iterable[Page], column: pq.ColumnChunkMetaData, name: str, memory: int) -> None:
-    """Refuses pages that take more than memory has room for.
-
-    Raises:
-        ValuesError: there are such.
-        ValueError: they take more than the footer says.
-    """
+    """Refuses pages that take more than memory has room for."""
     sizes, most = [page.size for page in pages], max(memory // PAGE_SHARE, LEAST_PAGE)
     if max(sizes, default=0) > most:
         raise ValuesError.large_page(column.path_in_schema, name, max(sizes), most)

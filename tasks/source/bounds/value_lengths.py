@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from tasks.source.bounds.apart import survived_each
-from tasks.source.bounds.int96 import check_int96
-from tasks.source.bounds.unpacked import Unpacked, unpacked
+from tasks.source.bounds.unpacked import Unpacked, check_int96, unpacked
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import while_stable
 from tasks.store.keys import StepCode
@@ -44,17 +43,13 @@ class LengthInspection(NamedTuple):
     stat: Stat | None
 
 
-def kept_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
+def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Store) -> list[Unpacked]:
     """Return how long the values of each Parquet file are, from the store where they were looked at before.
 
     Args:
         files: The files.
         memory: Bytes that the job may take.
         store: Keeps what is found.
-
-    Raises:
-        SourceError: a file changed or cannot be read, or a page or a value is larger than is read.
-        StorageError: the disk is full or the folder cannot be written.
     """
     keys = [STEP.key(file.digest, memory) for file in files]
     kept = {key: store.find(STEP.name, key) for key in keys}
@@ -82,9 +77,6 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
         path: The file.
         name: What the user calls it.
         memory: Bytes that the job may take.
-
-    Raises:
-        SourceError: the file cannot be read, or a page or a value is larger than is read.
     """
     try:
         with pa.OSFile(str(path)) as file, pq.ParquetFile(file) as opened:
@@ -103,9 +95,6 @@ def check_header(opened: Any, name: str) -> None:
     Args:
         opened: The file.
         name: What the user calls it.
-
-    Raises:
-        SourceError: the file is such, or cannot be read.
     """
     try:
         with pq.ParquetFile(opened) as file:
@@ -122,9 +111,6 @@ def check_plain(opened: Any, metadata: pq.FileMetaData, name: str) -> None:
         opened: The file, open for reading.
         metadata: Its footer.
         name: What the user calls it.
-
-    Raises:
-        FileError: it is such a file.
     """
     opened.seek(-8, os.SEEK_END)
     size = int.from_bytes(opened.read(4), "little")

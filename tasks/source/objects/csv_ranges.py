@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from tasks.engine.calls import Call, tasks_for
 from tasks.engine.guard import Result
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_step, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, map_step
 from tasks.source.csv_files import convert_rows, converted_key
 from tasks.source.locations import Located
 from tasks.source.objects.pinned import BLOCK, pinned
@@ -37,7 +37,7 @@ def is_cut(job: Job, one: Located) -> bool:
     delimiter = job.source.delimiter
     plain = job.source.format == "csv" and PurePosixPath(one.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
-    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and workers_elsewhere())
+    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and count_remote_workers())
 
 
 def joined_key(job: Job, digest: str) -> Key:
@@ -54,11 +54,6 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
     Returns:
         What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.
-
-    Raises:
-        SourceError: an object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
-        SkaldError: whatever else a step raises.
     """
     cut = {one.name: (one, starts) for one, starts in zip(objects, _starts(objects), strict=True) if len(starts) > 1}
     looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})
@@ -82,7 +77,7 @@ def _together(parts: Sequence[Artifact | None], looked: Sequence[Scanned]) -> tu
 def _starts(objects: Sequence[Located]) -> list[list[int]]:
     """Returns where ranges of each object begin: as many of all of them as workers have a use for, and of each no less than it is worth."""
     sizes = [_size(one) for one in objects]
-    tasks, total = tasks_for(workers_elsewhere()), sum(sizes)
+    tasks, total = tasks_for(count_remote_workers()), sum(sizes)
     counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]
     return [[size * number // count for number in range(count)] for size, count in zip(sizes, counts, strict=True)]
 
@@ -108,7 +103,7 @@ def _each(
     many = sum(map(len, arguments.values()))
     for number, those in enumerate(chain.from_iterable(arguments.values()), start=1):
         key, name = RANGES.key(once, number), f"{label} {number} of {many} ({once[:8]})"
-        calls.append(Call(key, name, (*those, key), elsewhere=True))
+        calls.append(Call(key, name, (*those, key), may_leave_process=True))
     made = iter(map_step(run, "objects", function, calls))
     return {name: list(islice(made, len(mine))) for name, mine in arguments.items()}
 

@@ -20,7 +20,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, workers_elsewhere
+from tasks.engine.steps import count_remote_workers, map_groups
 from tasks.source.bounds.value_lengths import check_header, unpacked_of
 from tasks.source.csv_files import join_csv
 from tasks.source.locations import Located, Readable
@@ -56,20 +56,14 @@ class ObjectInspection(BaseModel):
     columns: str
     groups: tuple[int, ...]
     size: int
-    kept: bool
-    made: Artifact | None
+    is_cached: bool
+    converted_file: Artifact | None
     long: dict[str, int] = {}
     plain: frozenset[str] = frozenset()
 
 
 def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
-    """Returns of each object what it is read as, and what its footer says.
-
-    Raises:
-        SourceError: an object changed since it was listed, or cannot be read as what the job says it is.
-        ObjectStoreError: the store cannot be read.
-        SkaldError: whatever else a step raises.
-    """
+    """Returns of each object what it is read as, and what its footer says."""
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
@@ -98,7 +92,11 @@ def inspection_key(job: Job, one: Located) -> Key:
 def _forget_lost(store: Store, key: Key) -> None:
     """Lets an object be looked at once more where what it was converted to is there no more."""
     found = store.find("looks", key)
-    if found and (made := ObjectInspection.model_validate_json(store.path(found).read_bytes()).made) and not store.whole(made):
+    if (
+        found
+        and (made := ObjectInspection.model_validate_json(store.path(found).read_bytes()).converted_file)
+        and not store.is_complete(made)
+    ):
         store.discard([found])
 
 
@@ -127,7 +125,7 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
         digest = _digest_of(store, one)
         made = join_csv(job.in_task(), parts, joined_key(job, digest), store)
         return _look(
-            Readable(store.path(made), digest, one.stat, converted=made.sha256, made=made),
+            Readable(store.path(made), digest, one.stat, converted=made.sha256, converted_file=made),
             read_footer(store.path(made), one.name, unpacked_of(store.path(made), one.name, job.memory)),
         )
     with _spooled(store, one) as (path, digest):
@@ -147,23 +145,23 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
         size=found.size,
         long=found.long,
         plain=found.plain,
-        kept=kept,
-        made=read.made,
+        is_cached=kept,
+        converted_file=read.converted_file,
     )
 
 
 def is_read_here(job: Job) -> bool:
     """Tells whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
-    return not workers_elsewhere() or keeps_tokens or not job.target_address
+    return not count_remote_workers() or keeps_tokens or not job.target_address
 
 
 def _as_read(one: Located, look: ObjectInspection, store: Store, *, here: bool) -> tuple[Readable, Footer]:
     columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(look.columns)))
     # Of work in a bucket nothing is fetched that only workers read.
-    path = None if look.made is None else store.path(look.made) if here else store.folder / look.made.file
-    converted = look.made.sha256 if look.made and look.kept else None
-    read = Readable(path, look.digest, one.stat if look.kept else None, look.content, converted, look.made)
+    path = None if look.converted_file is None else store.path(look.converted_file) if here else store.folder / look.converted_file.file
+    converted = look.converted_file.sha256 if look.converted_file and look.is_cached else None
+    read = Readable(path, look.digest, one.stat if look.is_cached else None, look.content, converted, look.converted_file)
     return read, Footer(columns, look.groups, look.size, look.long, look.plain)
 
 

@@ -22,8 +22,8 @@ from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
 from tasks.source.locations import Located
 from tasks.source.object_store import Stat, mark_of, remote_stat, remote_stats, stat_of_info
+from tasks.store.bucket import file_system, sanitised_errors
 from tasks.store.keys import StepCode
-from tasks.store.object_stores import file_system, told
 from tasks.store.store import Store
 
 BLOCK = 8_000_000
@@ -77,22 +77,12 @@ class PinnedFile(io.RawIOBase):
         return int(self._opened.tell())
 
     def read(self, size: int | None = -1) -> bytes:
-        """Reads a range, by one request.
-
-        Raises:
-            SourceError: the object is another one by now, or gone.
-            ObjectStoreError: it cannot be read.
-        """
+        """Reads a range, by one request."""
         with _as_listed(self._address):
             return bytes(self._opened.read(-1 if size is None else size))
 
     def readinto(self, buffer: Any) -> int:
-        """Reads into a buffer.
-
-        Raises:
-            SourceError: the object is another one by now, or gone.
-            ObjectStoreError: it cannot be read.
-        """
+        """Reads into a buffer."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
@@ -104,10 +94,6 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
     Args:
         address: Of the object.
         stat: What the listing said of it.
-
-    Raises:
-        SourceError: the object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
     """
     system, path = file_system(address)
     with _as_listed(address):
@@ -125,10 +111,6 @@ def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
     Args:
         address: Of the object.
         stat: What the listing said of it.
-
-    Raises:
-        SourceError: the object is another one by now, or gone; in the place of whatever its reader made of it.
-        ObjectStoreError: it cannot be read.
     """
     if stat[0] <= SMALL:
         yield io.BytesIO(content_of(address, stat))
@@ -143,12 +125,8 @@ def content_of(address: str, stat: Stat) -> bytes:
     Args:
         address: Of the object.
         stat: What the listing said of it.
-
-    Raises:
-        SourceError: the object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
     """
-    content = _HELD.found(address, stat)
+    content = _HELD.cached_object(address, stat)
     if content is None:
         content = _read_small(address, stat)
         _HELD.hold(address, stat, content)
@@ -183,7 +161,7 @@ class _SmallObjects:
         self._contents: OrderedDict[tuple[str, Stat], bytes] = OrderedDict()
         self._bytes, self._lock = 0, Lock()
 
-    def found(self, address: str, stat: Stat) -> bytes | None:
+    def cached_object(self, address: str, stat: Stat) -> bytes | None:
         """Returns the bytes of an object, if they are held."""
         with self._lock:
             content = self._contents.get((address, stat))
@@ -216,12 +194,7 @@ def _pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def check_as_listed(address: str, stat: Stat) -> None:
-    """Refuses an object that is not what was listed.
-
-    Raises:
-        SourceError: it is another one, or gone.
-        ObjectStoreError: the store does not say.
-    """
+    """Refuses an object that is not what was listed."""
     with _as_listed(address):
         if remote_stat(address) != stat:
             raise SourceError.changed(address) from None
@@ -232,10 +205,6 @@ def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
 
     Args:
         objects: What the listing said of each address.
-
-    Raises:
-        SourceError: one is another one, or gone.
-        ObjectStoreError: the store does not say.
     """
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for address in objects:
@@ -261,10 +230,6 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
         address: Of the object.
         stat: What the listing said of it.
         path: Where its bytes are to be written; nowhere if left out.
-
-    Raises:
-        SourceError: the object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
     """
     digest = blake3()
     with pinned(address, stat) as file, path.open("wb") if path else nullcontext() as copied:
@@ -279,7 +244,7 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
 def _as_listed(address: str) -> Iterator[None]:
     """Turns what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
     try:
-        with told(address):
+        with sanitised_errors(address):
             yield
     except ObjectStoreError as error:
         # `told` says the rest; the kind of what was raised tells these two from a network that is down.
@@ -292,13 +257,7 @@ FETCHED = StepCode("fetched", __name__)
 
 
 def on_this_machine(one: Located, store: Store) -> Located:
-    """Returns a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed.
-
-    Raises:
-        SourceError: the object is another one by now, or gone.
-        ObjectStoreError: it cannot be read.
-        StorageError: the disk is full or the folder cannot be written.
-    """
+    """Returns a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed."""
     if one.path is not None or one.stat is None:
         return one
     name, stat = one.name, one.stat

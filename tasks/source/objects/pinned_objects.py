@@ -67,12 +67,7 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
     cachable = False
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
-        """Opens an object as it was when it was listed.
-
-        Raises:
-            SourceError: it is another one by now, or gone.
-            ObjectStoreError: it cannot be read.
-        """
+        """Opens an object as it was when it was listed."""
         address, stat = object_at(self._strip_protocol(path))
         return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.attacks.advantages import Guesses, added_guesses, advantage_interval, wilson_interval
+from core.attacks.attacked_tables import Guesses, added_guesses, advantage_interval, wilson_interval
 
 GUESSES = Guesses("linkage", None, "all", 100, 30, 100, 10, accepted=0.5)
 counts = st.integers(1, 500).flatmap(lambda guesses: st.tuples(st.integers(0, guesses), st.just(guesses)))

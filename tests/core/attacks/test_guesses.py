@@ -21,8 +21,15 @@ from core.attacks.attacked_tables import (
     recombined_people,
     release_of_codes,
 )
-from core.attacks.downcoding import finer_halves
-from core.attacks.inference import ModalValues, allowed_counts, entropy_share, exceeding, inference_by_left_out, modal_values
+from core.attacks.inference import (
+    ModalValues,
+    allowed_counts,
+    entropy_share,
+    exceeding,
+    finer_halves,
+    inference_from_left_out_persons,
+    modal_values,
+)
 from core.attacks.linkage import linkage_by_order, links, membership_by_digests, nearest_classes, noisy, sets_shared
 from core.attacks.singling_out import persons_within, rare_pairs, singled_out_by_both, singled_out_by_labels
 from core.recount.labels.label_spans import Spans
@@ -53,7 +60,7 @@ def test_classes_are_those_of_a_dictionary(drawn: tuple[list[tuple[int, int]], l
     sizes = Counter(labels for labels, _ in rows_of(release))
     assert {tuple(labels): size for labels, size in zip(release.labels.tolist(), release.sizes.tolist(), strict=True)} == sizes
     # A null stands last within its class, as in the files of a release.
-    assert [value for _, value in rows_of(release)] == [drawn[1][place] for place in release.places]
+    assert [value for _, value in rows_of(release)] == [drawn[1][place] for place in release.class_codes]
     ordered = [(owner, value < 0, value) for owner, (_, value) in zip(release.owners.tolist(), rows_of(release), strict=True)]
     assert ordered == sorted(ordered)
 
@@ -131,7 +138,7 @@ def test_an_order_of_records_is_noticed_whichever_way_it_goes(order: range, righ
     values = np.random.default_rng(5).permutation(200)
     release = release_of_codes(np.zeros((200, 1), np.int64), {"value": values})
     # The record at place i of the files is that of row order[i].
-    rows = np.array(order)[release.places]
+    rows = np.array(order)[release.class_codes]
     people = people_of_labels(release, np.arange(200))
     found = linkage_by_order(release, people, rows)
     assert (found.guesses, found.right) == (199, right)
@@ -194,7 +201,7 @@ def test_whoever_was_left_out_with_one_value_is_known_by_a_neighbour() -> None:
     release = release_of_codes(np.array([[0, 0]] * 6 + [[1, 1]] * 6), {"value": np.array([0, 1, 2] * 4)})
     labels = np.array([[0, 0]] * 6 + [[1, 1]] * 6 + [[0, 1]] * 8 + [[1, 0]] * 2 + [[-1, 0]] * 9)
     values = np.array([0, 1, 2] * 4 + [1] * 19)
-    found = inference_by_left_out(release, "value", labels, values, 5, 100, np.random.default_rng(6))
+    found = inference_from_left_out_persons(release, "value", labels, values, 5, 100, np.random.default_rng(6))
     assert (found.guesses, found.right, found.control_guesses) == (7, 7, 10)
     assert found.control_right < 10
     assert found.figures().verdict in ("safe", "told")

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.bars import LONGEST, bars, grouped_bars
-from core.charts.chart import WIDE, Chart, ChartStyle, linear, scale_of, short
-from core.charts.lines import LABEL_GAP, lines
-from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, beside
+from core.charts.chart import LONGEST, WIDE, Chart, ChartStyle, bars, grouped_bars, linear, scale_of, short
+from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, side_by_side
+from core.charts.scatter import LABEL_GAP, lines
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 
@@ -32,7 +31,7 @@ def of(picture: Picture) -> str:
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e12), min_size=1, max_size=20))
 def test_every_figure_lies_between_the_ends_of_its_scale(values: list[float]) -> None:
     scale = scale_of(values)
-    assert all(-1e-6 <= scale.place(value) <= 1 + 1e-6 for value in values)
+    assert all(-1e-6 <= scale.relative_position(value) <= 1 + 1e-6 for value in values)
     assert list(scale.ticks) == sorted(set(scale.ticks))
     assert 2 <= len(scale.ticks) <= 11
     assert scale.log == (min(values) > 0 and max(values) / min(values) >= WIDE)
@@ -80,7 +79,7 @@ def test_lines_of_many_series_have_room_for_every_name() -> None:
 
 def test_what_others_are_compared_with_is_dashed_and_hollow() -> None:
     svg = of(
-        lines(Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, looks={"a": ChartStyle(0), "b": ChartStyle(0, quiet=True)}), ["5", "10"], "k")
+        lines(Chart("DM", "", {"a": [1, 2], "b": [2, 3]}, styles={"a": ChartStyle(0), "b": ChartStyle(0, quiet=True)}), ["5", "10"], "k")
     )
     assert svg.count("stroke-dasharray") == 1
     assert svg.count("class='f-paper s-series-0'") == 3
@@ -138,7 +137,7 @@ def pictures() -> dict[str, Picture]:
     single = lines(chart, ["5", "10", "20"], "k")
     lying = bars(Chart("NCP", "note", {"s": [0.1, 0.2]}), ["a", "b"])
     standing = grouped_bars(chart, ["5", "10", "20"], "k")
-    return {"lines": single, "bars": lying, "grouped": standing, "beside": beside("All", "in three parts", [single, lying, standing])}
+    return {"lines": single, "bars": lying, "grouped": standing, "beside": side_by_side("All", "in three parts", [single, lying, standing])}
 
 
 @pytest.mark.parametrize("picture", pictures().values(), ids=pictures())

@@ -9,14 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.clustering.canon import canon
 from core.clustering.gower import Points, gower_points
 from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
-from core.clustering.mondrian_cof import MondrianCut
-from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.outlier_step import Handled, MondrianCut, OutlierStep, handle_outliers
 from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.mondrian.ranks import CutAxis
 from core.privacy.models import DistinctDiversity, EntropyDiversity
 from core.privacy.promise import Promise
@@ -94,7 +92,7 @@ def test_outliers_are_handled_as_the_algorithms_written_out(
     options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage, distance(records))
     expected, detected, pool = oracle.rayden(len(records.rows), *options, people_of(unit).tolist())
     assert by_class(outcome.classes) == {frozenset(part) for part in expected}
-    assert (outcome.detected, outcome.left) == (detected, len(pool))
+    assert (outcome.detected, outcome.records_left) == (detected, len(pool))
     assert outcome.recovered == sum(record in part for part in expected for record in pool)
     assert min(persons_in(outcome.classes, unit), default=step.k) >= step.k
 
@@ -193,7 +191,7 @@ def test_a_far_record_of_somebody_who_stays_may_leave_and_the_last_one_of_somebo
 
     def left(people: list[int]) -> int:
         unit = RowPersons.of_records(np.array(people, np.int32))
-        return handle_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), unit).left
+        return handle_outliers(points, classes, step, lambda taken, groups: tree.partition(points.take(taken), groups), unit).records_left
 
     assert left([0, 0, 0, 1, 1, 1, 2, 2]) == 1
     assert left([0, 0, 0, 1, 1, 1, 1, 2]) == 0

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.canon import canon
 from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import ABSENT, UNIT, Points, gower_points
 from core.clustering.merged_classes import dense, merge_failing, smaller_than
 from core.clustering.nearest import medoids
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
-from core.clustering.vptree import VantageTree
+from core.clustering.vptree import VantageTree, canon
 from core.recoding.classes import members
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value
@@ -76,7 +75,7 @@ def test_classes_are_those_of_the_algorithms_written_out(records: Records, step:
     options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage)
     expected, detected, pool = oracle.rayden(len(records.rows), *options, distances(records))
     assert by_class(outcome.classes) == {frozenset(part) for part in expected}
-    assert (outcome.detected, outcome.left) == (detected, len(pool))
+    assert (outcome.detected, outcome.records_left) == (detected, len(pool))
     assert outcome.recovered == sum(record in part for part in expected for record in pool)
 
 
@@ -99,7 +98,7 @@ def test_every_published_class_holds_k_records(records: Records, step: OutlierSt
     sizes = np.bincount(outcome.classes[outcome.classes >= 0], minlength=1)
     assert sizes.sum() + outcome.suppressed == points.size
     assert outcome.suppressed == points.size or sizes.min() >= step.k
-    assert outcome.recovered <= outcome.left <= outcome.detected
+    assert outcome.recovered <= outcome.records_left <= outcome.detected
     if step.pool == "join" and points.size >= step.k:
         assert outcome.suppressed == 0
 
@@ -131,7 +130,7 @@ def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> Non
     step = OutlierStep(4, pool="suppress")
     kept = handle_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
     assert kept.classes.tolist() == [0] * 7 + [SUPPRESSED]
-    assert (kept.detected, kept.left, kept.recovered, kept.suppressed) == (1, 1, 0, 1)
+    assert (kept.detected, kept.records_left, kept.recovered, kept.suppressed) == (1, 1, 0, 1)
 
 
 def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() -> None:

@@ -40,8 +40,8 @@ def test_categories_compared_by_their_hierarchies_lose_less(table: Table, k: int
 @pytest.mark.parametrize("k", [10, 20, 50])
 def test_outliers_that_leave_are_all_recovered(table: Table, k: int) -> None:
     found = rayden_step(table, k, OutlierStep(k, pool="suppress"), VantageTree(k, "median"), by_hierarchy=False)
-    assert found.left == found.detected > 0
-    assert found.recovered == found.left
+    assert found.records_left == found.detected > 0
+    assert found.recovered == found.records_left
     assert found.suppressed == 0
     assert np.bincount(found.classes).min() >= k
 

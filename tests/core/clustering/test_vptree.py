@@ -15,7 +15,7 @@ from core.clustering.gower import Points, gower_points
 from core.clustering.nearest import nearest
 from core.clustering.segments import nth_smallest
 from core.clustering.vptree import VantageTree, near_sizes
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 

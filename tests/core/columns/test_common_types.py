@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.column_types import plain_type
-from core.columns.common_types import common_type, told, unified
+from core.columns.column_types import common_type, plain_type, type_differences, unified
 
 TYPES = [
     pa.null(), pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64(),
@@ -75,7 +74,7 @@ def test_columns_come_in_the_order_in_which_files_first_have_them_and_what_was_m
     columns, unlike = unified(schemas)
     assert columns == pa.schema({"a": pa.int64(), "b": pa.string(), "c": pa.date32()})
     assert not unlike
-    assert told(columns, schemas) == {
+    assert type_differences(columns, schemas) == {
         "a": "null in 1 of 3 files, which lack it; int64 and int8 read as int64",
         "b": "null in 1 of 3 files, which lack it",
         "c": "null in 2 of 3 files, which lack it",

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.columns.data_parallel import ahead, each_in_parallel, given_in_parallel
-from core.columns.thread_share import at_most, threads_here
+from core.columns.data_parallel import ahead, at_most, each_in_parallel, results_in_parallel, threads_here
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -68,8 +67,8 @@ def test_everybody_gets_everything_one_at_a_time(threads: int) -> None:
         done.append(item)
 
     with at_most(threads):
-        given_in_parallel(give, iter(range(50)), takers)
-        given_in_parallel(give, iter(range(50)), [])
+        results_in_parallel(give, iter(range(50)), takers)
+        results_in_parallel(give, iter(range(50)), [])
     assert all(sorted(done) == list(range(50)) for _, done in takers)
 
 
@@ -81,7 +80,7 @@ def test_what_goes_wrong_with_a_taker_is_told(threads: int, last: int) -> None:
             raise LookupError
 
     with at_most(threads), pytest.raises(LookupError):
-        given_in_parallel(give, iter(range(10)), [0, 1])
+        results_in_parallel(give, iter(range(10)), [0, 1])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -95,7 +94,7 @@ def test_no_more_than_the_next_item_is_looked_for(threads: int) -> None:
             yield item
 
     with at_most(threads):
-        given_in_parallel(lambda _, item: given.append(item), items(), [0, 1])
+        results_in_parallel(lambda _, item: given.append(item), items(), [0, 1])
     assert sorted(given) == sorted([*range(6), *range(6)])
 
 
@@ -118,7 +117,7 @@ def test_what_makes_items_ends_with_the_call_whatever_goes_wrong(threads: int, t
     gc.disable()
     try:
         with at_most(threads), pytest.raises(LookupError):
-            given_in_parallel(give, ahead(items()), range(takers))
+            results_in_parallel(give, ahead(items()), range(takers))
         assert closed == [1]
     finally:
         gc.enable()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns import positions
-from core.columns.arrays import is_null
+from core.columns.numbers import is_null
 from core.columns.positions import as_dictionary, position_finder
 from tests.laws import tried
 from tests.oracles.columns import OTHERS, TYPES, values_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.sortable import is_sortable, keys_of, values_of_keys
+from core.columns.numbers import is_sortable, keys_of, values_of_keys
 from tests.laws import tried
 from tests.oracles.columns import TYPES, values_of
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.coding import Coder, Packing, Words
+from core.columns.coding import Coder, PackedWords, Packing, Translation
 from core.columns.domains import Domain, read_domains
-from core.columns.translation import Translation
 from core.histograms.domain_counts import DomainCounter, add_up
 from core.histograms.histogram import HistogramCounter, merge_parts
 
@@ -35,7 +34,7 @@ def table(rows: Rows) -> pa.Table:
     return counter.table()
 
 
-def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[Words, np.ndarray]:
+def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[PackedWords, np.ndarray]:
     packing = Packing(tuple(domain.size for domain in domains))
     counter = HistogramCounter(packing)
     counter.add(packing.pack([Coder(domain).code(column) for domain, column in zip(domains, batch(rows).columns, strict=True)]))
@@ -60,7 +59,7 @@ def test_translated_chunks_add_up_to_the_histogram_of_all_records(chunks: list[R
     assert (rows_of(cells), counts.tolist()) == (rows_of(all_cells), all_counts.tolist())
 
 
-def rows_of(words: Words) -> list[tuple[int, ...]]:
+def rows_of(words: PackedWords) -> list[tuple[int, ...]]:
     return list(zip(*(word.tolist() for word in words), strict=True))
 
 

@@ -14,8 +14,7 @@ import pytest
 from numba.core.runtime import _nrt_python
 from numba.core.runtime.nrt import rtsys
 
-from core.compiling.dispatchers import Kernel
-from core.compiling.libraries import PartLibrary
+from core.compiling.dispatchers import Kernel, PartLibrary
 
 
 def lesser(one: int, other: int) -> int:

@@ -61,7 +61,7 @@ def test_a_null_is_a_value_and_columns_have_their_places() -> None:
 @given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 5))
 def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contents, "KEPT", 8)
+        patch.setattr(contents, "SKETCH_SIZE", 8)
         digests = contents_of([pa.array(numbers, pa.int64())], len(numbers))
         whole = Sketch.of(digests)
         split = np.array_split(digests[::-1], parts)
@@ -69,26 +69,30 @@ def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -
         for part in split:
             after = Sketch.of_all([after, Sketch.of(part, after)])
         for same in (pieces, after):
-            assert (whole.digests.tolist(), whole.counts.tolist(), whole.whole) == (same.digests.tolist(), same.counts.tolist(), same.whole)
+            assert (whole.digests.tolist(), whole.counts.tolist(), whole.is_complete) == (
+                same.digests.tolist(),
+                same.counts.tolist(),
+                same.is_complete,
+            )
         assert whole.digests.tolist() == sorted(set(digests.tolist()))[:8]
         assert whole.counts.tolist() == [digests.tolist().count(one) for one in whole.digests.tolist()]
-        assert whole.whole == (len(set(digests.tolist())) <= 8)
+        assert whole.is_complete == (len(set(digests.tolist())) <= 8)
 
 
 @pytest.mark.parametrize("distinct", [100, 1_000_000])
 def test_a_sketch_is_of_bounded_size_whatever_the_source(distinct: int) -> None:
     digests = np.random.default_rng(1).integers(0, distinct, 200_000).astype(np.uint64)
     sketch = Sketch.of(digests)
-    assert len(sketch.digests) == min(distinct, contents.KEPT)
-    assert sketch.digests.tolist() == np.unique(digests)[: contents.KEPT].tolist()
+    assert len(sketch.digests) == min(distinct, contents.SKETCH_SIZE)
+    assert sketch.digests.tolist() == np.unique(digests)[: contents.SKETCH_SIZE].tolist()
 
 
 def test_a_sketch_reaches_as_far_as_it_knows_every_digest() -> None:
     few = np.array([1 << 40, 1 << 62], np.uint64)
     assert Sketch.of(few).reach == 1
     assert Sketch.of(few[:0]).reach == 1
-    many = np.arange(contents.KEPT + 1, dtype=np.uint64) << np.uint64(50)
-    assert Sketch.of(many).reach == float(many[contents.KEPT - 1]) / 2.0**64
+    many = np.arange(contents.SKETCH_SIZE + 1, dtype=np.uint64) << np.uint64(50)
+    assert Sketch.of(many).reach == float(many[contents.SKETCH_SIZE - 1]) / 2.0**64
 
 
 def alike(mine: np.ndarray, theirs: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.advice import KEPT, SAME, SAME_SHARE, advise, summary
+from core.evaluation.advice import SAME, SAME_SHARE, SHARE_KEPT, advise, summary
 from schemas.release.method_comparison import Figures, MethodRun
 
 PLAIN: dict[str, Any] = {
@@ -92,7 +92,7 @@ def test_the_rules_hold_for_any_figures(found: dict[str, dict[str, Any]]) -> Non
     chosen = advise(10, runs).method
     assert chosen is not None
     kept = {method: parts["released"] / 1000 for method, parts in found.items()}
-    eligible = [method for method in found if kept[method] >= KEPT]
+    eligible = [method for method in found if kept[method] >= SHARE_KEPT]
     if not eligible:
         eligible = [method for method in found if max(kept.values()) - kept[method] < SAME_SHARE]
     assert chosen in eligible

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.columns.normalising import ALL, MISSING, normalised, spelling_counts
+from core.columns.column_types import ALL, MISSING, normalised, spelling_counts
 from core.recount.source_rows import normalised_sql
 
 SOME = [

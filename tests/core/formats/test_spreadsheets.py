@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formats.spreadsheets import MARKS, header, read_back, read_back_sql, set_apart, set_apart_sql
+from core.formats.spreadsheets import CELL_SEPARATORS, escape_csv_text, escaped_csv_sql, header, read_back, read_back_sql
 
 FORMULA = "=+-@＝＋－＠"
 STARTS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "\u2003=1", "＝1", "＋1", "－1", "＠1", "'", "'=1"]
@@ -34,50 +34,50 @@ TEXTS = st.text(st.sampled_from("=+-@'\t\r\n \u00a0\u2003＝a1\",;|"), max_size=
 
 @pytest.mark.parametrize("text", STARTS)
 def test_what_a_spreadsheet_could_run_begins_with_an_apostrophe(text: str) -> None:
-    assert set_apart(text)[:2] == "'" + text[:1]
+    assert escape_csv_text(text)[:2] == "'" + text[:1]
 
 
 @pytest.mark.parametrize("text", WITHIN)
 def test_what_a_spreadsheet_of_another_country_could_run_is_set_apart_within_the_text(text: str) -> None:
-    assert set_apart(text) == WITHIN[text]
+    assert escape_csv_text(text) == WITHIN[text]
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_everything_else_stays_as_it_is(text: str) -> None:
-    assert set_apart(text) == text
+    assert escape_csv_text(text) == text
 
 
 @given(TEXTS)
 def test_what_was_set_apart_is_read_back(text: str) -> None:
-    assert read_back(set_apart(text)) == text
-    assert set_apart(text).lstrip()[:1] not in {"=", "+", "-", "@"}
+    assert read_back(escape_csv_text(text)) == text
+    assert escape_csv_text(text).lstrip()[:1] not in {"=", "+", "-", "@"}
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(MARKS), st.sampled_from(MARKS))
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(CELL_SEPARATORS), st.sampled_from(CELL_SEPARATORS))
 def test_no_cell_begins_a_formula_whatever_separates_cells_there(texts: list[str], written: str, read: str) -> None:
     """Quotes are no help: in the middle of a cell one is a letter. Readers differ in what they make of it: both are tried."""
-    line = header(["n"], written) + "7" + "".join(written + '"' + set_apart(text).replace('"', '""') + '"' for text in texts)
+    line = header(["n"], written) + "7" + "".join(written + '"' + escape_csv_text(text).replace('"', '""') + '"' for text in texts)
     cells = [cell for row in csv.reader(io.StringIO(line, newline=""), delimiter=read) for cell in row]
     torn = [cell for row in line.replace("\r", "\n").split("\n") for cell in row.split(read)]
     cells += [cell for cell in torn if not cell.startswith('"')] + [cell.lstrip('"') for cell in torn if read != written]
     assert not any(cell.strip("\ufeff").lstrip()[:1] in set(FORMULA) for cell in cells if cell)
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from([*MARKS, ":", "~"]))
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from([*CELL_SEPARATORS, ":", "~"]))
 def test_names_of_columns_are_read_back_and_stand_in_quotes_where_they_hold_any_mark(names: list[str], delimiter: str) -> None:
     line = header(names, delimiter)
     [cells] = csv.reader(io.StringIO(line, newline=""), delimiter=delimiter)
     assert [read_back(cell) for cell in cells] == names
     bare = "".join(part for part in line.removesuffix("\n").split('"')[::2])
     assert bare.count(delimiter) == len(names) - 1
-    assert not set(bare) & set(MARKS) - {delimiter}
+    assert not set(bare) & set(CELL_SEPARATORS) - {delimiter}
 
 
 @given(st.lists(TEXTS.filter(lambda text: "\0" not in text), min_size=1, max_size=30))
 def test_duckdb_follows_the_same_rule(texts: list[str]) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT unnest($texts::VARCHAR[]) AS x", {"texts": texts})
-        found = connection.execute(f"SELECT {set_apart_sql('x')} FROM t").fetchall()
-        assert [text for (text,) in found] == [set_apart(text) for text in texts]
-        back = connection.execute(f"SELECT {read_back_sql('y')} FROM (SELECT {set_apart_sql('x')} AS y FROM t)").fetchall()
+        found = connection.execute(f"SELECT {escaped_csv_sql('x')} FROM t").fetchall()
+        assert [text for (text,) in found] == [escape_csv_text(text) for text in texts]
+        back = connection.execute(f"SELECT {read_back_sql('y')} FROM (SELECT {escaped_csv_sql('x')} AS y FROM t)").fetchall()
         assert [text for (text,) in back] == texts

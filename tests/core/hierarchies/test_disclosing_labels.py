@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from core.hierarchies.disclosing_labels import telling
+from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.hierarchies.hierarchy import build_hierarchy
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
@@ -68,7 +68,10 @@ def test_decimals_are_cut_at_bottom_and_top(tenths: list[int]) -> None:
 
     for level, width in ((1, 0.5), (2, 10)):
         assert published(hierarchy, level) == [label(value, width) for value in values]
-        assert telling(qid({"widths": [0.5, 10], "bottom": 18, "top": 97.5}), pa.array(published(hierarchy, level)), Path()) == 0
+        assert (
+            count_disclosing_labels(qid({"widths": [0.5, 10], "bottom": 18, "top": 97.5}), pa.array(published(hierarchy, level)), Path())
+            == 0
+        )
 
 
 def qid(hierarchy: dict[str, Any], **more: Any) -> QuasiIdentifier:
@@ -82,8 +85,8 @@ def test_no_allowed_level_of_its_own_hierarchy_tells_what_is_hidden(
     spec = spec_of(widths, ends)
     hierarchy = built(spec, domain_of(ages, nulls=2))
     for level in range(1, hierarchy.levels):
-        assert telling(qid(spec), hierarchy.labels[level], Path()) == 0
-    assert telling(qid(spec), hierarchy.labels[0], Path()) == len(ages)
+        assert count_disclosing_labels(qid(spec), hierarchy.labels[level], Path()) == 0
+    assert count_disclosing_labels(qid(spec), hierarchy.labels[0], Path()) == len(ages)
 
 
 HEADS = [*OF_2020, "000", "037", "606", "999"]
@@ -98,7 +101,7 @@ def test_zip_codes_of_sparse_areas_become_000_and_the_others_keep_three_digits(z
     assert published(hierarchy, 1) == ["000" if code[:3] in sparse else f"{code[:3]}**" for code in zips]
     assert published(hierarchy, 2) == ["000" if code[:3] in sparse else f"{code[:1]}****" for code in zips]
     for level in (1, 2, 3):
-        assert telling(qid(spec), hierarchy.labels[level], Path()) == 0
+        assert count_disclosing_labels(qid(spec), hierarchy.labels[level], Path()) == 0
 
 
 def test_zip_codes_as_numbers_are_refused_because_their_zeros_are_lost() -> None:
@@ -147,5 +150,5 @@ def test_the_lattice_of_what_is_allowed_begins_above_hidden_values() -> None:
 def test_a_level_at_which_a_value_keeps_its_name_is_exact(hierarchy: dict[str, Any], values: list[Any], least: int) -> None:
     built_of = build_hierarchy(qid(hierarchy, exact=False), domain_of(values), Path())
     assert built_of.least == least
-    assert telling(qid(hierarchy, exact=False), built_of.labels[least], Path()) == 0
-    assert telling(qid(hierarchy, exact=False), built_of.labels[least - 1].cast(pa.string()), Path()) > 0
+    assert count_disclosing_labels(qid(hierarchy, exact=False), built_of.labels[least], Path()) == 0
+    assert count_disclosing_labels(qid(hierarchy, exact=False), built_of.labels[least - 1].cast(pa.string()), Path()) > 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Packing
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from core.histograms.combinations import Combinations
 from core.histograms.histogram import count_cells
 from core.histograms.projections import Bundles

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import PackedWords, Packing
 from core.histograms.histogram import Histogram, HistogramCounter, add_parts, count_cells, merge_parts, merge_sql, merge_way
 
 Row = tuple[int, ...]
@@ -44,11 +44,11 @@ def tables(draw: st.DrawFn) -> tuple[Packing, list[Row]]:
     return Packing(sizes), draw(st.lists(st.tuples(*(st.integers(0, size - 1) for size in sizes)), max_size=40))
 
 
-def packed(packing: Packing, rows: list[Row]) -> Words:
+def packed(packing: Packing, rows: list[Row]) -> PackedWords:
     return packing.pack([np.array([row[qid] for row in rows], np.uint8) for qid in range(len(packing.sizes))])
 
 
-def as_cells(packing: Packing, words: Words, counts: np.ndarray) -> Cells:
+def as_cells(packing: Packing, words: PackedWords, counts: np.ndarray) -> Cells:
     groups = map(tuple, packing.unpack(words).tolist())
     return list(zip(groups, counts.tolist(), strict=True))
 

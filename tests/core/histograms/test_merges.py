@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.thread_share import at_most
-from core.histograms.merges import Ascending, sum_ascending
+from core.columns.data_parallel import at_most
+from core.histograms.domain_counts import Ascending, sum_ascending
 
 CELLS = st.dictionaries(st.integers(0, 30), st.integers(1, 5), max_size=20)
 WIDE = st.dictionaries(st.integers(0, 2**63 - 1) | st.integers(0, 5), st.integers(1, 2**40), max_size=20)
@@ -28,8 +28,8 @@ def ascending(counts: dict[int, int]) -> Ascending:
 )
 def test_ranges_of_cells_are_summed_by_several_threads_as_all_by_one(histograms: list[dict[int, int]], threads: int, rows: int) -> None:
     parts = [ascending(counts).only_read() for counts in histograms]
-    small = {"LEAST_ROWS": 1, "RANGE": rows, "LOOKED_AT": 3}
-    with at_most(threads), patch.multiple("core.histograms.merges", **small):
+    small = {"LEAST_ROWS": 1, "RANGE": rows, "CELLS_PER_SAMPLE": 3}
+    with at_most(threads), patch.multiple("core.histograms.domain_counts", **small):
         cells, counts = sum_ascending(parts)
     by_hand = sum((Counter(counts) for counts in histograms), Counter[int]())
     assert list(zip(cells.tolist(), counts.tolist(), strict=True)) == sorted(by_hand.items())

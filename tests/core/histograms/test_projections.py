@@ -8,7 +8,7 @@ import pytest
 
 from core.columns.coding import Packing
 from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from core.kmember.blocks import exchange, improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
 from core.kmember.growing import grow
 from core.kmember.partition import Effort, Members, record_digests
-from core.kmember.set_labels import CodedRecords, block_of, price_with, words_for
+from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import told_of
+from core.mondrian.recoding import disclosure_prices
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
@@ -73,7 +73,7 @@ def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tu
     rows, k, order = len(table.rows), min(k, len(table.rows)), np.array(in_order(table), np.int32)
     records, prices = blocked(table, ways)
     classes = np.zeros(rows, np.int32)
-    grow(records, order, k, prices, classes, np.arange(rows // k), words_for(records))
+    grow(records, order, k, prices, classes, np.arange(rows // k), bitset_words_for(records))
     expected = oracle.k_member(order.tolist(), k, lambda made: oracle.cost_of(table, ways, made))
     assert sets_of(classes) == Counter(map(frozenset, expected))
 
@@ -93,7 +93,7 @@ def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     table, ways = drawn
     k = min(k, len(table.rows))
     members = members_of(table, ways, k)
-    told = told_of(members.labels, members.axes)
+    told = disclosure_prices(members.labels, members.axes)
     ones = np.ones(len(table.rows), np.int64)
     cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", told=told).of_rows()
     effort = Effort(1_000, 3, passes)
@@ -225,8 +225,8 @@ def test_blocks_are_worked_on_alone(drawn: tuple[Table, tuple[str | None, ...]],
     counted, figures, none = label_prices(labels_of(table, ways))[2], np.zeros(3, np.int64), np.empty(0, np.int32)
     rows = len(table.rows)
     one, two = np.zeros(rows, np.int32), np.repeat(np.arange(2, dtype=np.int32), rows)
-    once = improve_blocks(records.places, none, counted, np.array([0, rows]), one, k, prices, prices, 2, True, figures)
-    twice, starts = np.concatenate([records.places] * 2), np.array([0, rows, 2 * rows])
+    once = improve_blocks(records.positions, none, counted, np.array([0, rows]), one, k, prices, prices, 2, True, figures)
+    twice, starts = np.concatenate([records.positions] * 2), np.array([0, rows, 2 * rows])
     both = improve_blocks(twice, none, counted, starts, two, k, prices, prices, 2, True, figures)
     assert np.array_equal(both, np.concatenate([once, once + once.max() + 1]))
 

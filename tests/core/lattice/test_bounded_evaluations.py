@@ -15,7 +15,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from schemas.errors.signals import SpentError
 from tests.laws import tried
 from tests.oracles.hierarchies import built

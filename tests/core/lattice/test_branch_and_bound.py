@@ -18,7 +18,7 @@ from core.lattice.search import Search, SearchResult
 from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank
@@ -94,7 +94,7 @@ def test_small_memories_and_several_words_change_nothing(data: st.DataObject, ob
         patch("core.columns.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
         patch("core.histograms.record_rollups.LEAST_BUNDLE", data.draw(st.sampled_from([1, 6, 1 << 10]))),
         patch("core.lattice.branch_and_bound.MOST_REGIONS", regions),
-        patch("core.lattice.bounded_evaluations.KEPT_NODES", nodes + 1),
+        patch("core.lattice.bounded_evaluations.CACHED_NODES", nodes + 1),
     ):
         found = searched(example, k, limit, objective, cells=cells)
     best = best_node(example.rows, example.ladders, k, limit, objective)
@@ -167,7 +167,7 @@ def test_regions_that_tie_with_the_best_stay_where_there_is_room_for_few() -> No
 @tried(40)
 def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int, large: bool) -> None:
     example, k, limit = cases(data.draw)
-    with patch("core.histograms.rollups.LARGE", 2), patch("core.lattice.bounded_evaluations.MOST_READ_AGAIN", 0 if large else 1 << 18):
+    with patch("core.histograms.rollups.LARGE", 2), patch("core.lattice.bounded_evaluations.MOST_CELLS_REREAD", 0 if large else 1 << 18):
         assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
 
 
@@ -204,7 +204,7 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
     example, k, limit = cases(data.draw)
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
-    with patch("core.lattice.bounded_evaluations.MOST_READ_AGAIN", 0 if large else 1 << 18):
+    with patch("core.lattice.bounded_evaluations.MOST_CELLS_REREAD", 0 if large else 1 << 18):
         found = Branching(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
     same(found, Search(histogram, example.hierarchies, Promise(k), most, objective, prices=prices).run())
 

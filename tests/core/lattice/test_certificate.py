@@ -10,7 +10,7 @@ from math import floor, inf, prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
@@ -74,7 +74,7 @@ def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
     passing = passing_nodes(example.rows, example.ladders, k, limit)
     assert found.node in passing
     assert found.nodes == len(list(all_nodes(example.ladders)))
-    assert found.passing <= len(passing)
+    assert found.nodes_passing <= len(passing)
     if found.unexamined == 0:
         assert found.node == best
     mine = value(example, found.node, k, objective)
@@ -96,9 +96,9 @@ def test_with_more_roots_no_less_is_known_and_no_node_is_rolled_up_twice(
         found = examination.run(
             example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes)
         )
-        if found and found.passing is not None:
+        if found and found.nodes_passing is not None:
             assert found.evaluated <= found.nodes
-            known.append((found.passing, -found.unexamined))
+            known.append((found.nodes_passing, -found.unexamined))
     assert [passing for passing, _ in known] == sorted(passing for passing, _ in known)
     assert [left for _, left in known] == sorted(left for _, left in known)
 
@@ -159,8 +159,8 @@ def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     allowed, passing = set(all_nodes(example.ladders, least)), passing_nodes(example.rows, example.ladders, k, limit, least)
     assert {found.node, *asked} <= allowed
     assert found.nodes == len(allowed)
-    assert found.passing is not None
-    assert found.passing <= len(passing)
+    assert found.nodes_passing is not None
+    assert found.nodes_passing <= len(passing)
     assert found.unexamined or found.node == best
     mine = value(example, found.node, k, objective)
     assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lattice.branch_and_bound import Branching
-from core.lattice.expected_squares import ExpectedSquares
+from core.lattice.expected_squares import ExpectedSquareSums
 from core.privacy.promise import Promise
 from tests.laws import tried
 from tests.oracles.hierarchies import built
@@ -27,16 +27,16 @@ def test_the_optimum_is_found_and_proved_whatever_is_guessed(data: st.DataObject
     # Any number of times each, in turn: what hangs on a guess must not hang on all of them being alike.
     asked = iter(range(1 << 30))
     # Half of the guess makes room for what small cells add, which is taken off where it is asked for.
-    with patch.object(ExpectedSquares, "between", lambda *_: guesses[next(asked) % len(guesses)] - 5_000):
+    with patch.object(ExpectedSquareSums, "between", lambda *_: guesses[next(asked) % len(guesses)] - 5_000):
         found = Branching(histogram, example.hierarchies, Promise(k), most, objective, 1 << 40).run()
     best = best_node(example.rows, example.ladders, k, limit, objective)
     assert (found and found.node) == best
     assert found is None or (found.unexamined, found.gap) == (0, 0)
 
 
-def likely(example: Example) -> ExpectedSquares:
+def likely(example: Example) -> ExpectedSquareSums:
     levels = [range(hierarchy.levels) for hierarchy in example.hierarchies]
-    return ExpectedSquares(example.histogram((0,) * len(levels)), example.hierarchies, levels)
+    return ExpectedSquareSums(example.histogram((0,) * len(levels)), example.hierarchies, levels)
 
 
 @given(examples(), st.data())

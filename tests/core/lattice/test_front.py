@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lattice.objectives import prices_of
-from core.lattice.pareto_front import SHARES, front_of
+from core.lattice.pareto_front import SHARES, find_pareto_nodes
 from core.lattice.search import Search
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -30,7 +30,7 @@ def front(example: Example, k: int) -> tuple[list, Search]:
     def search(most: int) -> Search:
         return Search(example.histogram(root), example.hierarchies, Promise(k), most, "gcp", prices=prices)
 
-    return front_of(search, len(example.rows), len(root)), search(len(example.rows))
+    return find_pareto_nodes(search, len(example.rows), len(root)), search(len(example.rows))
 
 
 def tied() -> Example:

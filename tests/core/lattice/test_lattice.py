@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import FAILS, PASSES, Lattice, middle_first, most_precise, tag
 
 
@@ -108,12 +108,12 @@ def test_the_order_from_the_middle_holds_every_node_once_and_the_most_decisive_f
 def test_a_chain_of_a_thousand_nodes_costs_ten_answers() -> None:
     for least in (0, 1, 499, 500, 501, 1_022, 1_023):
         passes, asked = recorded(lambda node, least=least: node[0] >= least)
-        assert (tag(Lattice.whole([1_023]), passes) == PASSES).sum() == 1_023 - least
+        assert (tag(Lattice.from_exact_values([1_023]), passes) == PASSES).sum() == 1_023 - least
         assert len(asked) <= 10
 
 
 def test_a_lattice_of_thousands_of_nodes_is_tagged_by_asking_less_than_half_of_it() -> None:
-    lattice = Lattice.whole([2, 5, 2, 3, 4, 3, 3, 3])
+    lattice = Lattice.from_exact_values([2, 5, 2, 3, 4, 3, 3, 3])
     passes, asked = recorded(lambda node: sum(node) >= 8)
     tag(lattice, passes)
     assert lattice.nodes == 6_480
@@ -139,7 +139,7 @@ def test_precision_is_one_minus_the_mean_share_of_the_way_up(lattice: Lattice) -
     [((2, 2), (0, 0), 1), ((2, 2), (1, 1), 0), ((4, 8), (1, 7), Fraction(1, 3)), ((3, 3, 3), (1, 0, 0), Fraction(5, 6))],
 )
 def test_precision_of_worked_examples(levels: tuple[int, ...], node: Node, precision: Fraction) -> None:
-    assert Lattice.whole(levels).precision(node) == precision
+    assert Lattice.from_exact_values(levels).precision(node) == precision
 
 
 @given(lattices())

@@ -23,7 +23,7 @@ from core.lattice.objectives import LevelPrices, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
@@ -53,7 +53,7 @@ def check(found: SearchResult | None, example: Example, k: int, limit: Fraction,
     loss = losses(example.rows, example.ladders, best, k)
     assert found.node == best
     assert (found.loss.suppressed, found.loss.dm_star, found.loss.dm_all) == (loss.suppressed, loss.dm_star, loss.dm_all)
-    assert found.passing == len(passing_nodes(example.rows, example.ladders, k, limit, root))
+    assert found.nodes_passing == len(passing_nodes(example.rows, example.ladders, k, limit, root))
     assert found.nodes == len(list(all_nodes(example.ladders, root)))
 
 
@@ -276,6 +276,6 @@ def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_
 def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
     """What a relative price takes off may leave less than nothing, if only by a rounding: a factor would lift that."""
     prices = LevelPrices((np.array([-1.0, 2.0]), np.array([-0.5, 0.25, 3.0])))
-    lattice = Lattice.whole((2, 3))
+    lattice = Lattice.from_exact_values((2, 3))
     floor_of = prices.floor(lattice)
     assert all(floor_of[node] <= prices.cost(node) for node in lattice)

@@ -57,7 +57,9 @@ def starred(table: Table, model: Promise) -> tuple[suppression.CellSuppression, 
     found = fewest_suppressed_cells(combined(table), model)
     rows = sorted(set(rows_of(table)))
     chosen = {
-        row: frozenset(np.flatnonzero(mine).tolist()) for row, mine, kept in zip(rows, found.starred, found.published, strict=True) if kept
+        row: frozenset(np.flatnonzero(mine).tolist())
+        for row, mine, kept in zip(rows, found.suppressed_cells, found.published, strict=True)
+        if kept
     }
     return chosen, found
 

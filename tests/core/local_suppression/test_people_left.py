@@ -21,8 +21,8 @@ from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.members import Whose
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
+from core.units.members import SourceMembers
 from tests.core.local_suppression.test_cell_suppression import MODELS, slow
 from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.units.tables_of_people import People
@@ -73,10 +73,10 @@ def made_with_people(asked: PeopleCase) -> Made:
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
     root = whole.histogram((0,) * len(whole.domains))
-    whose = Whose.of(People(whole, asked.people).persons_of(root), [root], [domain])
+    whose = SourceMembers.of(People(whole, asked.people).persons_of(root), [root], [domain])
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     first = leveller.at(Residual(root, whose), case.node)
-    left = leveller.rest(Residual(root, whose), first)
+    left = leveller.records_failing(Residual(root, whose), first)
     levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)

@@ -24,7 +24,7 @@ from core.local_suppression.suppressed_records import Lenders, Treated, give_bac
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.core.local_suppression.test_cell_suppression import combined, slow
 from tests.laws import tried
 from tests.oracles import lattice
@@ -83,7 +83,7 @@ def made_of(case: Case) -> Made:
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     root = Residual(whole.histogram((0,) * len(whole.domains)))
     first = leveller.at(root, case.node)
-    left = leveller.rest(root, first)
+    left = leveller.records_failing(root, first)
     levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.classes import RowTable, cut_and_publish, of_people, whole_keeps
+from core.mondrian.classes import RowTable, cut_and_publish, of_people, one_class_keeps
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
@@ -48,7 +48,7 @@ def prepared(records: list[tuple[int | None, int, str, int]], model: PrivacyMode
 @tried(150)
 def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[int | None, int, str, int]], model: PrivacyModel) -> None:
     cutting, rows = prepared(records, model)
-    if not whole_keeps(cutting, rows):
+    if not one_class_keeps(cutting, rows):
         return
     made, published = cut_and_publish(cutting, rows)
     classes = published.numbers[made.of_rows()].tolist()
@@ -77,7 +77,7 @@ def test_leaves_that_fail_together_are_merged_with_their_neighbours() -> None:
     second = [*((person, 2, "red", 0) for person in range(4, 8)), *((person, 3, "red", 1) for person in (8, 9))]
     third = [*((person, 20, "blue", 1) for person in range(10, 14)), *((person, 21, "blue", 0) for person in (14, 15))]
     cutting, rows = prepared([*first, *second, *third], EntropyDiversity("s", 1.8), "next")
-    assert whole_keeps(cutting, rows)
+    assert one_class_keeps(cutting, rows)
     assert cutting.cut(rows.codes, rows.weights, rows.unit).classes == 3
     made, published = cut_and_publish(cutting, rows)
     assert (made.classes, published.sizes.tolist()) == (1, [18])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, _cores_for, partition
 from core.mondrian.ranks import CutAxis, narrowed, ranks_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread

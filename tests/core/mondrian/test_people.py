@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.thread_share import at_most
+from core.columns.data_parallel import at_most
 from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread

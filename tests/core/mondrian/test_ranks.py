@@ -42,4 +42,4 @@ def test_axes_put_together_measure_as_they_did(given_axes: list[CutAxis]) -> Non
         assert (mine.numbers is None) == (theirs.numbers is None)
         if mine.numbers is not None and theirs.numbers is not None:
             np.testing.assert_array_equal(mine.numbers, theirs.numbers)
-            assert np.shares_memory(mine.numbers, made.scale.places)
+            assert np.shares_memory(mine.numbers, made.scale.positions)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.mondrian.partition import Mode, Refused, Rules, Score, partition
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.privacy.refusals import refusal_tells
+from core.privacy.refusals import refusal_discloses
 from tests.core.mondrian.test_partition import axes_of
 from tests.laws import tried
 from tests.oracles.minimality import told
@@ -99,5 +99,5 @@ def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(totals: list[int],
     rules = Rules(Promise(2, (DistinctDiversity("s", 2),)), ("s",), (np.array(totals),))
     scratch = np.zeros((2, len(totals)), np.int64)
     codes = np.arange(len(totals))
-    assert refusal_tells(codes, np.array(totals), np.array(sizes), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells
+    assert refusal_discloses(codes, np.array(totals), np.array(sizes), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells
     assert not scratch.any()

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.order.records import canonical, marks
+from core.order.records import canonical, record_hashes
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())
@@ -20,20 +20,20 @@ def test_records_in_another_order_come_into_the_same_order(rows: list[tuple], ra
 
 def ordered(rows: list[tuple]) -> list[tuple]:
     codes = [np.array([row[position] for row in rows], np.int64) for position in range(2)]
-    marked = marks([pa.array([row[2] for row in rows], pa.string())], len(rows))
+    marked = record_hashes([pa.array([row[2] for row in rows], pa.string())], len(rows))
     return [rows[place] for place in canonical(codes, [4, 3], marked)]
 
 
 def test_marks_do_not_depend_on_how_a_column_is_stored_or_on_its_neighbours() -> None:
     plain = pa.array(["x", None, "y", "x"])
-    assert marks([plain], 4).tolist() == marks([plain.dictionary_encode()], 4).tolist()
-    assert marks([plain.slice(2)], 2).tolist() == marks([plain], 4).tolist()[2:]
+    assert record_hashes([plain], 4).tolist() == record_hashes([plain.dictionary_encode()], 4).tolist()
+    assert record_hashes([plain.slice(2)], 2).tolist() == record_hashes([plain], 4).tolist()[2:]
 
 
 def test_marks_tell_bits_apart() -> None:
-    found = marks([pa.array([0.0, -0.0, float("nan"), 1.0])], 4)
+    found = record_hashes([pa.array([0.0, -0.0, float("nan"), 1.0])], 4)
     assert len(set(found.tolist())) == 4
 
 
 def test_records_without_further_columns_have_one_mark() -> None:
-    assert marks([], 3).tolist() == [0, 0, 0]
+    assert record_hashes([], 3).tolist() == [0, 0, 0]

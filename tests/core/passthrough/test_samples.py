@@ -29,7 +29,7 @@ def fed(values: list[str | None], batches: int, *, encode: bool) -> ValueCounter
 
 @given(VALUES, st.integers(1, 5), st.booleans(), st.integers(1, 30))
 def test_counts_and_sample_are_those_of_the_whole(values: list[str | None], batches: int, encode: bool, most: int) -> None:
-    with patch.object(samples, "MOST_LOOKED_AT", most):
+    with patch.object(samples, "MOST_SAMPLED_VALUES", most):
         counter, whole = fed(values, batches, encode=encode), fed(sorted(values, key=str), 1, encode=not encode)
     digests, counts = counter.counted()
     there = Counter(value for value in values if value is not None)

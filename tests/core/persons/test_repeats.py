@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from core.persons import repeats
 from core.persons.digests import NOBODY, Digests, digests_of
-from core.persons.repeats import MOST_VALUES, NOTHING, Repeats, repeats_together
+from core.persons.repeats import MOST_VALUES, NOTHING, ValueCounts, merge_value_counts
 
 VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
 
 
-def counted(values: Digests, batch: int = 1 << 17) -> Repeats:
+def counted(values: Digests, batch: int = 1 << 17) -> ValueCounts:
     found = NOTHING
     for first in range(0, len(values), batch):
         found = found.and_also(values[first : first + batch])
@@ -42,7 +42,7 @@ def test_parts_add_up_in_whatever_order(values: list[int | None], cuts: list[int
     random.shuffle(parts)  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(repeats, "MOST_VALUES", most)
-        together, whole = repeats_together(parts), counted(known)
+        together, whole = merge_value_counts(parts), counted(known)
         # What is looked at follows from the values alone; of the few that are seen beside it that is not so.
         assert (together.bits, together.records) == (whole.bits, whole.records)
         assert np.array_equal(together.values, whole.values)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.persons.pairs import Pairs
-from core.persons.set_tree import SetTree, lost, withhold
+from core.persons.set_tree import SetTree, pairs_withheld, withhold
 
 SETS = st.lists(st.frozensets(st.integers(0, 6), min_size=1), min_size=1, max_size=60)
 
@@ -30,7 +30,7 @@ def kept_of(sets: list[frozenset[int]], k: int, order: list[int] | None = None, 
         pairs = pairs_of([sets[place] for place in mine], [persons[place] for place in mine])
         added.append((pairs, tree.add(pairs)))
     settled = tree.settle(k, 7)
-    gone = [one for pairs, ends in added for one in [lost(pairs, ends, settled)]]
+    gone = [one for pairs, ends in added for one in [pairs_withheld(pairs, ends, settled)]]
     removed = {pair for one in gone for pair in zip(one.persons.tolist(), one.cells.tolist(), strict=True)}
     left = [frozenset(item for item in mine if (person, item) not in removed) for person, mine in zip(persons, sets, strict=True)]
     return left, settled.people.tolist()

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.persons.pairs import ALONE, count_different, places_shared
+from core.persons.pairs import ALONE, count_different, positions_of_repeated_keys
 
 
 @given(st.lists(st.integers(-(2**61), 2**61) | st.integers(0, 5), max_size=60))
 def test_equal_keys_that_occur_again_have_a_place_of_their_own(keys: list[int]) -> None:
-    places, size = places_shared(np.array(keys, np.int64))
+    places, size = positions_of_repeated_keys(np.array(keys, np.int64))
     again = {key for key, times in Counter(keys).items() if times > 1}
     assert all((place == ALONE) == (key not in again) for key, place in zip(keys, places.tolist(), strict=True))
     assert len({(key, place) for key, place in zip(keys, places.tolist(), strict=True) if key in again}) == len(again) == size

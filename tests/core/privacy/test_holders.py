@@ -106,7 +106,7 @@ def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) 
     counts, spreads, whole = table(inside, others)
     promise = Promise(1, (model_of(asked),)).of_people({"x": whole}, 70)
     assert promise.fails(counts, spreads)[0]
-    assert model_of(asked).fails(counts, spreads)[0] or promise.column_held(counts, spreads) == "x"
+    assert model_of(asked).fails(counts, spreads)[0] or promise.column_broken_by_holders(counts, spreads) == "x"
 
 
 def test_the_largest_share_under_entropy_is_that_of_the_rest_spread_evenly() -> None:

@@ -115,8 +115,8 @@ def earth_moved(distance: str, shares: Sequence[Fraction], whole: Sequence[Fract
 def test_closeness_is_the_least_work_that_moves_one_distribution_into_the_other(classes: list[list[int]], distance: str) -> None:
     spread = spread_of(classes)
     counts = np.array([len(values) for values in classes], np.int64)
-    total = int(spread.whole.sum())
-    whole = [Fraction(int(count), total) for count in spread.whole]
+    total = int(spread.source_counts.sum())
+    whole = [Fraction(int(count), total) for count in spread.source_counts]
     for values, found in zip(classes, closeness(distance, 0.5).distances(counts, spread), strict=True):
         shares = [Fraction(values.count(value), len(values)) for value in range(VALUES)]
         assert found == pytest.approx(earth_moved(distance, shares, whole), abs=1e-9)
@@ -138,7 +138,7 @@ def test_a_union_never_fails_where_all_of_its_parts_are_safe(classes: list[list[
     if merged:
         union = [value for part in merged for value in safe[part]]
         parts = spread_of([union])
-        assert fails(model, [union], Spread(parts.owners, parts.values, parts.counts, spread.whole)) == [False]
+        assert fails(model, [union], Spread(parts.owners, parts.values, parts.counts, spread.source_counts)) == [False]
 
 
 @given(TABLES, st.data())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.risk import ClassSizes, journalist, kept_preset, least_class, marketer, prosecutor, risk_of, without_masked
+from core.privacy.risk import ClassSizes, journalist, least_class, marketer, preset_met, prosecutor, risk_of, without_masked
 
 SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 THRESHOLDS = st.decimals("0.01", "1", places=2)
@@ -87,7 +87,7 @@ def test_least_class_is_the_smallest_that_keeps_the_threshold(threshold: Decimal
 
 def test_a_maximum_risk_of_009_needs_twelve_records() -> None:
     assert least_class(Decimal("0.09")) == 12
-    assert [preset and str(preset[0]) for preset in map(kept_preset, (12, 11, 5, 4, 1))] == ["0.09", "0.2", "0.2", None, None]
+    assert [preset and str(preset[0]) for preset in map(preset_met, (12, 11, 5, 4, 1))] == ["0.09", "0.2", "0.2", None, None]
 
 
 def test_no_class_has_no_risk_but_counts() -> None:

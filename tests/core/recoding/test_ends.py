@@ -47,7 +47,7 @@ NUMBERED = st.dictionaries(st.integers(-40, 300), st.integers(1, 12), min_size=1
 def test_steps_are_those_of_the_oracle(people: dict[int, int], k: int, spec: dict[str, Any]) -> None:
     found, grid = ends(people, pa.int64(), spec, k), grid_of(domain(people, pa.int64()).values, spec_of(spec))
     origin = spec.get("origin", 0)
-    assert grid.places.tolist() == [value - origin for value in sorted(people)]
+    assert grid.grid_lines.tolist() == [value - origin for value in sorted(people)]
     expected = parts({value - origin: count for value, count in people.items()}, grid.widths.tolist(), k)
     assert [len(part.places) for part in expected] == np.bincount(found.steps).tolist()
     for part, (low, high) in zip(expected, written(found), strict=True):

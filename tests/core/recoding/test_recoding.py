@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.coding import Coder, Words
+from core.columns.coding import Coder, PackedWords
 from core.recoding.recoding import (
     SUPPRESSED,
     Assigner,
@@ -48,7 +48,7 @@ def recoded(case: Case, treatment: Treatment, intervals: Intervals = "text") -> 
     return recode(histogram, example.hierarchies, failing, intervals, masks=masks, masked=masked)
 
 
-def cells(example: Example, recoding: Recoding) -> Words:
+def cells(example: Example, recoding: Recoding) -> PackedWords:
     """The cell of each record, in the order of the records."""
     parts = zip(example.domains, example.hierarchies, recoding.node, strict=True)
     coders = [Coder(domain, hierarchy.groups[level]) for domain, hierarchy, level in parts]
@@ -113,7 +113,7 @@ def test_a_cell_that_no_record_has_is_suppressed(case: Case, treatment: Treatmen
 @given(cases(), TREATMENTS)
 def test_look_up_search_and_several_words_assign_alike(case: Case, treatment: Treatment) -> None:
     plain = published(case[0], recoded(case, treatment))
-    with patch("core.recoding.recoding.LOOK_UP_CELLS", 0):
+    with patch("core.recoding.recoding.LOOKUP_CELLS", 0):
         assert published(case[0], recoded(case, treatment)) == plain
         with patch("core.columns.coding.WORD", 8):
             assert published(case[0], recoded(case, treatment)) == plain
@@ -198,7 +198,7 @@ def test_nothing_is_published_where_every_class_fails() -> None:
     recoding = recoded((example, (0, 0), 9), "drop")
     assert published(example, recoding) == [None] * 5
     assert (len(recoding.labels), len(recoding.sizes)) == (0, 0)
-    with patch("core.recoding.recoding.LOOK_UP_CELLS", 0):
+    with patch("core.recoding.recoding.LOOKUP_CELLS", 0):
         assert published(example, recoding) == [None] * 5
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hierarchies.disclosing_labels import telling
+from core.hierarchies.disclosing_labels import count_disclosing_labels
 from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import OF_2020
@@ -31,7 +31,7 @@ def qid(hierarchy: dict[str, Any], **more: Any) -> QuasiIdentifier:
 def told_by(one: QuasiIdentifier, labels: list[Any]) -> int:
     """The recount's count, which is the writer's too."""
     count = disclosing_label_sets(one, labels, Path())
-    assert telling(one, pa.array(labels, pa.string()), Path()) == count
+    assert count_disclosing_labels(one, pa.array(labels, pa.string()), Path()) == count
     return count
 
 

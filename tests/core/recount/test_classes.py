@@ -15,7 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, remainder_faults, suppression_faults
+from core.recount.classes import (
+    Recount,
+    column_faults,
+    manifest_faults,
+    promise_faults,
+    recount_sql,
+    suppressed_record_faults,
+    suppression_faults,
+)
 from schemas.job.job import Job
 from schemas.release.figures import Remainder, Round
 from schemas.release.manifest import Manifest
@@ -120,7 +128,7 @@ LEFT = Remainder(
 
 def left(**changes: int) -> list[str]:
     said = manifest(remainder=LEFT.model_copy(update=changes), suppressed=3)
-    return remainder_faults(said, replace(recount(), withheld={"sex": 2}))
+    return suppressed_record_faults(said, replace(recount(), withheld={"sex": 2}))
 
 
 def test_what_became_of_the_records_that_fail_adds_up() -> None:
@@ -133,7 +141,9 @@ def test_what_became_of_the_records_that_fail_adds_up() -> None:
 def test_every_value_that_is_withheld_is_counted() -> None:
     assert left(withheld={"sex": 2, "age": 1}) == ["the manifest says that 1 record publish * in 'age', the files hold 0"]  # type: ignore[arg-type]
     assert len(left(withheld={"sex": 1, "age": 1})) == 2  # type: ignore[arg-type]
-    assert remainder_faults(manifest(), recount()) == ["the manifest does not say what became of the records that fail at its levels"]
+    assert suppressed_record_faults(manifest(), recount()) == [
+        "the manifest does not say what became of the records that fail at its levels"
+    ]
 
 
 def test_the_columns_of_the_job_have_no_fault() -> None:

@@ -317,7 +317,7 @@ def test_labels_of_whole_numbers_are_read_at_once_as_they_are_one_by_one(dtype: 
     axis = label_axis(quasi_identifier({"widths": [5]}), known, Path(), ranges=True, beginnings=False)
     labels = data.draw(st.lists(st.none() | st.builds(str.format, st.sampled_from(FORMS), END, END), max_size=12))
     with patch.multiple(label_spans, FEW=0, AT_ONCE=data.draw(st.integers(1, 13))):
-        assert same(read_labels(axis, labels), read_labels(replace(axis, whole=None), labels))
+        assert same(read_labels(axis, labels), read_labels(replace(axis, integer_keys=None), labels))
 
 
 def test_large_decimals_are_compared_exactly() -> None:

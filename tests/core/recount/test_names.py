@@ -58,7 +58,7 @@ def test_no_value_of_a_partition_is_told_whatever_it_holds(path: str) -> None:
         SourceError.unreadable(path, "parquet"), SourceError.changed(path), SourceError.no_files(path), SourceError.own_files(1, path),
         SourceError.same_files([path], 2, path, path), SourceError.schemas_differ(path, path, ["a"]), SourceError.bad_rows(path, ["x"]),
         SourceError.no_common_type("a", "text", path, "date", path), SourceError.not_exact("a", path, "date"),
-        StorageError.not_writable(path, "gone"), ValuesError.not_utf8("a", path, 1), FileError.foreign(path, "a picture"),
+        StorageError.not_writable(path, "gone"), ValuesError.not_utf8("a", path, 1), FileError.unsupported_format(path, "a picture"),
     ):  # fmt: skip
         assert "Brien" not in str(error)
         assert "=…" in str(error)

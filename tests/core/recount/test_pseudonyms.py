@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.recount.pseudonyms import SAMPLE, SPARSE, pseudonym_faults
+from core.recount.linked import SAMPLE, SPARSE, pseudonym_faults
 from schemas.pseudonyms.identifiers import Identifier
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.lattice.lattice import Lattice
 from core.relational.search import BestNode, NodeCost, best_node
 
@@ -14,7 +14,7 @@ from core.relational.search import BestNode, NodeCost, best_node
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 12), st.integers(0, 2**32))
 def test_the_best_node_is_that_of_an_enumeration(levels: list[int], most: int, seed: int) -> None:
     """Costs grow and failures shrink from finer to coarser levels, ties among both being frequent."""
-    random, lattice = np.random.default_rng(seed), Lattice.whole(levels)
+    random, lattice = np.random.default_rng(seed), Lattice.from_exact_values(levels)
     base = [np.sort(random.integers(0, 5, size)).astype(float) for size in levels]
     fails = [np.sort(random.integers(0, 6, size))[::-1] for size in levels]
     looked: list[Node] = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder, single_word
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.privacy.models import DistinctDiversity, Spread
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
-from core.units.members import ClassMembers, Whose
+from core.units.members import ClassMembers, SourceMembers
 from core.units.rows import EVERY_RECORD, RowPersons
 from core.units.unit import Records, Unit
 
@@ -31,7 +31,7 @@ def table_of(rows: list[Row], *, persons: bool) -> ClassTable:
     unit = RowPersons.of_records(np.array([-1 if row[0] is None else row[0] for row in rows], np.int32))
     known = unit.persons
     whole = known.count(codes, VALUES)
-    whose = Whose(type(known)(known.per_cell, known.shares, {"x": whole}), {"x": codes}, np.arange(len(rows)))
+    whose = SourceMembers(type(known)(known.per_cell, known.shares, {"x": whole}), {"x": codes}, np.arange(len(rows)))
     return ClassTable.of_members(records, ClassMembers(whose, owners))
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.units.class_table import unchanged
 from core.units.person_rollups import PersonRollUps
-from core.units.sensitive_axes import unchanged
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import class_sizes
 from tests.oracles.persons import people_of, values_of
@@ -74,7 +74,7 @@ def test_everybody_counts_once_for_each_of_their_values(data: st.DataObject, k: 
     with patch("core.histograms.rollups.LARGE", 2 if kept else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
         decided = np.zeros([axis.levels for axis in axes], np.int8)
         rolled = PersonRollUps(table.example.histogram(root), axes, 100, decided, table.persons(root, 2), k, len(qids))
-        whole = rolled.whole("s", last, sensitive.size)
+        whole = rolled.source_value_counts("s", last, sensitive.size)
         cheap = rolled.spread(classes := rolled.classes(node), last, whole, exact=False)
         exact = rolled.spread(rolled.classes(node, from_root=True), last, whole, exact=True)
     values = [row[last] for row in table.example.rows]

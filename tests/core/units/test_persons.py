@@ -58,8 +58,8 @@ def test_persons_are_between_both_bounds_and_never_fewer_in_a_union(records: lis
 @given(RECORDS)
 def test_only_what_is_asked_for_is_counted(records: list[tuple[int | None, int]]) -> None:
     persons, owners = persons_of(records, 2), np.arange(10) % 5
-    asked = persons.repeats(owners, np.array([-1, 1, -1, 0, -1]), 2)
-    every = persons.repeats(owners, np.arange(5), 5)
+    asked = persons.count_repeated_pairs(owners, np.array([-1, 1, -1, 0, -1]), 2)
+    every = persons.count_repeated_pairs(owners, np.arange(5), 5)
     assert asked.tolist() == every[[3, 1]].tolist()
 
 

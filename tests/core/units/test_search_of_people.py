@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
@@ -22,8 +22,8 @@ from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
 from core.privacy.promise import Promise
+from core.units.class_table import unchanged
 from core.units.rows import RowPersons
-from core.units.sensitive_axes import unchanged
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
@@ -70,7 +70,7 @@ def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Frac
         )  # fmt: skip
         found = search.run()
     check(found, table, k, limit, objective, root)
-    assert found is None or found.passing == len(passing_nodes(*oracle(table), k, limit, root))
+    assert found is None or found.nodes_passing == len(passing_nodes(*oracle(table), k, limit, root))
     everywhere = passing_nodes(*oracle(table), k, limit)
     outside = {node for node in everywhere if any(level < first for level, first in zip(node, root, strict=True))}
     assert found is None or len(outside) <= found.unexamined

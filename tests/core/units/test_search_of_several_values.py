@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.node import Node
+from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.sensitive_axes import unchanged
+from core.units.class_table import unchanged
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.laws import tried
 from tests.oracles.lattice import all_nodes, class_sizes

@@ -45,7 +45,7 @@ LITTLE_ROOM = """
 import sys
 from flows.server.local_api import prepare
 prepare()
-from core.lattice import roots
+from core.lattice import lattice as roots
 from tasks.lattice import optimum
 roots.BYTES_PER_CELL = optimum.BYTES_PER_CELL = int(sys.argv.pop(1))
 from flows.cli import main

@@ -120,7 +120,7 @@ def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Co
     assert (found.released, found.suppressed, found.classes, found.min_class) == (len(rows), lost, len(sizes), min(sizes.values()))
     assert found.dm == sum(size * size for size in sizes.values()) + lost * len(TABLE) == manifest.loss["dm"]
     assert found.c_avg == pytest.approx(len(rows) / len(sizes) / K)
-    assert found.kept == len(rows) / len(TABLE)
+    assert found.share_in_classes == len(rows) / len(TABLE)
     assert found.prosecutor_max == 1 / min(sizes.values())
     assert found.prosecutor_mean == pytest.approx(len(sizes) / len(rows))
     assert found.share_above == pytest.approx(sum(size for size in sizes.values() if size < 12) / len(rows))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.verification import NOT_AGAIN, verified_release
+from flows.verification import NOT_RECOUNTED, verified_release
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import load_job
 from tasks.publication.verify_and_publish import PublishedRelease
@@ -317,7 +317,7 @@ def test_verify_repeats_what_releases_disclose_together_and_refuses_it_where_the
     path = job_in(tmp_path, "second", PEOPLE, AREAS, hashed={"person": HASH})
     done = anonymise(path)
     verified = verified_release(load_job(path), str(done.folder), None)
-    assert NOT_AGAIN in verified.notes
+    assert NOT_RECOUNTED in verified.notes
     with pytest.raises(OverlapError, match="under which this release would not have been"):
         verified_release(load_job(path, ("overlaps=refuse",)), str(done.folder), None)
 

@@ -19,9 +19,8 @@ from schemas.errors.base import StorageError
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
-from schemas.reading.given import scratch_job
-from tasks.composition.earlier import Earlier
-from tasks.composition.known import KnownRecords
+from schemas.reading.given_jobs import scratch_job
+from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.overlaps import overlaps_of
 from tasks.composition.registry import ReleaseRegistry, open_registry
 from tasks.publication.verify_and_publish import read_or_recall
@@ -62,7 +61,7 @@ def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_p
 
 @pytest.mark.ci
 def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 64)
+    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 64)
     job = job_in(tmp_path)
     anonymise(job)
     [sketch] = registry(tmp_path).glob("*.sketch")
@@ -76,7 +75,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
 def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 2)
+    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 2)
     job = job_in(tmp_path, TABLE.slice(0, 250))
     anonymise(job)
     write_parquet(tmp_path / "people", TABLE.slice(247))

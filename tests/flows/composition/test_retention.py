@@ -10,8 +10,8 @@ import pytest
 
 from schemas.errors.folders import WorkError
 from schemas.job.job import load_job
-from tasks.composition.release_history import MOST_KEPT, forget_older, oldest_kept
-from tasks.composition.retention import NS_OF_A_DAY, remove_unneeded
+from tasks.composition.registry import NS_OF_A_DAY, remove_unneeded
+from tasks.composition.release_history import MOST_RELEASES, forget_older, oldest_release_kept
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in
@@ -80,12 +80,12 @@ def test_a_store_remembers_as_many_releases_as_are_kept(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     folder = store.folder / "releases"
     folder.mkdir()
-    for number in range(MOST_KEPT):
+    for number in range(MOST_RELEASES):
         path = folder / f"{number}.record"
         path.write_text("")
         os.utime(path, ns=(number, number))
 
-    assert oldest_kept(store, 3) == MOST_KEPT - 3
+    assert oldest_release_kept(store, 3) == MOST_RELEASES - 3
     forget_older(store, 3)
-    assert sorted(path.stem for path in folder.iterdir()) == [str(number) for number in range(MOST_KEPT - 3, MOST_KEPT)]
-    assert oldest_kept(store, 4) is None
+    assert sorted(path.stem for path in folder.iterdir()) == [str(number) for number in range(MOST_RELEASES - 3, MOST_RELEASES)]
+    assert oldest_release_kept(store, 4) is None

@@ -225,10 +225,10 @@ def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str]
     flow_of(load_job(job).method.name)(job)
     assert len(ran) > 5
     for modules, made_of_it in ran:
-        codes = {code.module for code in CODES if any(code.made(artifact.key) for artifact in made_of_it)}
+        codes = {code.module for code in CODES if any(code.made_by_this_code(artifact.key) for artifact in made_of_it)}
         assert codes
         seen = set().union(*(keys.reached(code) for code in codes))
         # The first reading makes nothing itself: what it keeps are results of other steps, under their keys. And where workers of a cluster
         # write the files, the step of shelves has the rest in its own key.
         above = {"tasks.counting.source_domains", "tasks.writing.two_level_shuffle"}
-        assert not {module for module in modules - seen - above if not module.startswith((*keys.APART, "tests."))}
+        assert not {module for module in modules - seen - above if not module.startswith((*keys.IGNORED_MODULES, "tests."))}

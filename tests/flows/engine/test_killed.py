@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.storage import PointerError
-from tasks.composition.release_history import MOST_KEPT
+from tasks.composition.release_history import MOST_RELEASES
 from tasks.engine.progress import listening
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet
@@ -196,15 +196,15 @@ def test_a_run_that_is_told_to_end_ends_as_after_an_interrupt(skald: CommandLine
 @pytest.mark.slow
 def test_of_past_nights_only_what_can_be_used_again_is_kept(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
-    for night in range(MOST_KEPT + 2):
+    for night in range(MOST_RELEASES + 2):
         write_parquet(tmp_path / "people" / f"{night}", people(30, seed=night))
         made = anonymise(job, "source.path=people/**/*.parquet")
     kept = {step.name: len(list(step.glob("*.record"))) for step in (tmp_path / ".skald" / "people" / "artifacts").iterdir()}
     # The two files of the first night share a chunk, those of later nights have one each.
-    assert (kept["domains"], kept["histograms"]) == (MOST_KEPT + 2, MOST_KEPT + 2)
-    assert kept["releases"] == MOST_KEPT
+    assert (kept["domains"], kept["histograms"]) == (MOST_RELEASES + 2, MOST_RELEASES + 2)
+    assert kept["releases"] == MOST_RELEASES
     assert kept["histogram"] == kept["sizes"] == kept["lattice"] == 1
-    assert max(kept["domain"], kept["cells"], kept["classes"]) <= MOST_KEPT
+    assert max(kept["domain"], kept["cells"], kept["classes"]) <= MOST_RELEASES
     assert [overlap.unmeasured for overlap in made.manifest.overlaps] == [""] * 3
     again = anonymise(job, "source.path=people/**/*.parquet", "privacy.k=7")
     assert again.manifest.increment is not None

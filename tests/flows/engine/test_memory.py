@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.compiling.compiled import kept_kernels
+from core.compiling.compiled import compiled_kernels
 from flows.demo import make_patients
 from tests.jobs import people_job
 from tests.patience import SECONDS
@@ -38,9 +38,9 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def peak_of(tmp_path: Path, job: Path, *options: str) -> int:
     """Bytes that a run of a job has held at most, in which nothing was compiled."""
-    compiled = kept_kernels()
+    compiled = compiled_kernels()
     peak = peak_of_one(tmp_path / "first", job, *options)
-    return peak if kept_kernels() == compiled else peak_of_one(tmp_path / "second", job, *options)
+    return peak if compiled_kernels() == compiled else peak_of_one(tmp_path / "second", job, *options)
 
 
 def peak_of_one(tmp_path: Path, job: Path, *options: str) -> int:

@@ -102,7 +102,7 @@ def test_a_search_takes_the_threads_of_the_job_and_no_more(
             super().__init__(workers, **options)
 
     monkeypatch.setattr("core.columns.data_parallel.ThreadPoolExecutor", Seen)
-    monkeypatch.setattr("core.histograms.grids.LEAST_ENTRIES", 1)
+    monkeypatch.setattr("core.histograms.record_rollups.LEAST_ENTRIES", 1)
     monkeypatch.setattr("core.histograms.rollups.LARGE", 2)
     monkeypatch.setattr("core.histograms.record_rollups.FOLDED", 1)
     anonymise(people_job(tmp_path, TABLE), "privacy.k=4", f"threads={threads}")

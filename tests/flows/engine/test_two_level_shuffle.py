@@ -29,7 +29,7 @@ def test_two_levels_give_the_bytes_of_one(
         return rows[-1]
 
     monkeypatch.setattr(two_level_shuffle, "write_shuffle_part", counted)
-    monkeypatch.setattr(two_level_shuffle, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(two_level_shuffle, "count_remote_workers", lambda: 2)
     made = anonymise(people_job(tmp_path / "two", table, method=method), *SETTINGS)
     assert digests(made.folder) == expected
     # Of fourteen runs four groups, each set apart by shelves of as many files as there are shelves, or one more.

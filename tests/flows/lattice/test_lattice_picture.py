@@ -48,7 +48,7 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
     before = snapshot(tmp_path / "releases")
     drawn = lattice_of(load_job(job))
     assert (drawn.node, drawn.qids, drawn.levels) == (manifest.node, tuple(QIDS), tuple(len(LEVELS[qid]) for qid in QIDS))
-    assert drawn.whole
+    assert drawn.is_complete
     assert {one.node for one in drawn.drawn} == set(product(*map(range, drawn.levels)))
     check(drawn, 5, Fraction(limit))
     assert sum(row["fails"] for row in drawn.heights) == found["nodes"] - found["passing"]  # type: ignore[operator]
@@ -62,8 +62,8 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
 def test_the_lattice_is_drawn_without_a_run_and_above_several_roots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
 ) -> None:
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_BIN", 1 << 20)
+    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_BIN", 1 << 20)
     drawn = lattice_of(load_job(small_job(tmp_path), settings))
     assert sum(sum(row.values()) for row in drawn.heights) == 40
     [chosen] = [one for one in drawn.drawn if one.node == drawn.node]

@@ -179,7 +179,7 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(
 @pytest.mark.ci
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = anonymise(people_job(tmp_path / "free", TABLE), *settings("cell", 2))
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
     short = anonymise(people_job(tmp_path / "short", TABLE), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node

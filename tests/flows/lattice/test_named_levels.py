@@ -39,7 +39,7 @@ def allowed(limit: str, within: dict[str, list[int]]) -> list[Node]:
 
 def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "several roots":
-        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
     if way == "branch and bound":
         monkeypatch.setattr("tasks.lattice.optimum.BRANCHED", 1)
 

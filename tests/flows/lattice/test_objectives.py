@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from core.histograms.cells import Cells
 from core.lattice.lattice import Lattice
+from core.lattice.node_classes import SuppressionPenalties, suppression_penalty_at
 from core.lattice.objectives import Pricing, objective_of, prices_of
-from core.lattice.suppression_penalties import SuppressionPenalties, suppression_penalty_at
 from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.covering import each_pair
@@ -88,7 +88,7 @@ def test_node_is_the_best_of_all(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limit: str, small: bool
 ) -> None:
     if small:
-        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
     made = anonymise(job(tmp_path), f"method.objective={objective}", f"suppression.limit={limit}", "method.roots=24")
     found, manifest = made.untold.loss, made.manifest
     costs = {node: cost(node, objective) for node in product(*(range(len(LEVELS[qid])) for qid in QIDS))}
@@ -115,7 +115,7 @@ def test_the_best_is_also_found_under_l_diversity_and_above_a_dense_root(anonymi
 def test_the_bound_of_a_node_is_monotone_and_no_higher_than_its_cost_whatever_is_suppressed(example: Example, objective: str) -> None:
     prices = prices_of(objective, example.hierarchies, example.domains)
     assert prices is not None
-    lattice = Lattice.whole([hierarchy.levels for hierarchy in example.hierarchies])
+    lattice = Lattice.from_exact_values([hierarchy.levels for hierarchy in example.hierarchies])
     floors = prices.floor(lattice)
     for axis in range(floors.ndim):
         assert (np.diff(floors, axis=axis) >= -1e-9).all()

@@ -114,7 +114,7 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(anonymise: Anonymise, tmp_pa
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(400, 2)
     free = anonymise(job(tmp_path / "free", table), *settings("cell", 2))
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
     short = anonymise(job(tmp_path / "short", table, files=3), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node

@@ -29,7 +29,7 @@ def room_for(cells: int, path: Path) -> Iterator[None]:
     """Makes a cell so dear that the job's memory holds only so many."""
     dear = load_job(path).memory // cells
     with ExitStack() as stack:
-        for module in ("core.lattice.roots", "tasks.lattice.optimum"):
+        for module in ("core.lattice.lattice", "tasks.lattice.optimum"):
             stack.enter_context(patch(f"{module}.BYTES_PER_CELL", dear))
         yield
 

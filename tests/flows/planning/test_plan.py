@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from flows.terminal.plans import driver_words, plan_summary
+from flows.terminal.plans import contributor_sentence, plan_summary
 from schemas.job.job import load_job
 from tasks.counting import uniqueness
 from tasks.planning.plan import Plan, make_plan
@@ -106,7 +106,7 @@ def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -
     words = " ".join(told.stdout.split())
     assert "'age' drives the risk most: without it 0 (0.00%) instead of 200 (100.00%) records" in words
     made = Plan.model_validate_json(direct("plan", path, "--json").stdout)
-    assert driver_words(made) in words
+    assert contributor_sentence(made) in words
     assert json.loads(direct("plan", path, "--json", "--quick").stdout)["exposed"] is None
 
 

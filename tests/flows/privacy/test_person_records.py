@@ -94,7 +94,7 @@ def test_verification_draws_the_same_records_from_job_and_source(anonymise: Anon
     assert found.recount.records == done.manifest.released
     manifest = json.loads((done.folder / "manifest.json").read_text())
     original = original_of(load_job(path))
-    assert original is not None and original.given
+    assert original is not None and original.source_relation
     assert manifest["persons"]["withheld"] > 0
 
 

@@ -18,7 +18,7 @@ import skald
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
-from schemas.reading.given import given_job, setting_texts
+from schemas.reading.given_jobs import given_job, setting_texts
 from tests.jobs import digests, job_of, people_job
 from tests.places import ROOT
 

@@ -19,7 +19,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.counting import endpoints
 from tasks.publication.verify_and_publish import PublishedRelease
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.covering import each_value
 from tests.jobs import released, write_job, write_parquet
 
@@ -97,10 +97,10 @@ def test_ends_that_more_people_share_are_verified_by_a_job_that_asks_for_fewer(t
     made = run(job)
     strict, lax = (ends(released(run(job_file(tmp_path / str(k), method, privacy={"k": k})).folder)["income"]) for k in (2 * K, K))
     assert strict - lax, "the same ends at both would show nothing"
-    found = verify_published(load_job(job, [f"privacy.k={K}"]), made.folder, Known(str(made.folder)))
+    found = verify_published(load_job(job, [f"privacy.k={K}"]), made.folder, VerificationContext(str(made.folder)))
     assert found.recount.failing == 0
     with pytest.raises(VerificationError, match=f"k = {3 * K}"):
-        verify_published(load_job(job, [f"privacy.k={3 * K}"]), made.folder, Known(str(made.folder)))
+        verify_published(load_job(job, [f"privacy.k={3 * K}"]), made.folder, VerificationContext(str(made.folder)))
 
 
 @pytest.mark.ci
@@ -115,7 +115,7 @@ def test_nothing_is_said_of_the_ends_of_a_column_that_is_withheld(tmp_path: Path
     assert released(apart.folder)["income"].unique().to_list() == ["*"]
     assert apart.manifest.endpoints == {}
     for folder in (made.folder, apart.folder):
-        verify_published(None, folder, Known(str(folder)))
+        verify_published(None, folder, VerificationContext(str(folder)))
 
 
 @pytest.mark.ci
@@ -162,4 +162,4 @@ def test_open_ranges_of_numbers_with_a_listed_hierarchy_are_verified(tmp_path: P
     job: dict[str, Any] = {"version": 1, "name": "listed", "source": {"path": "people/*.parquet"}, "columns": columns}
     made = run(write_job(tmp_path, job | {"privacy": {"k": 3}, "method": {"name": method}, "memory": "256MB", "target": "releases"}))
     assert made.manifest.released == len(values)
-    verify_published(load_job(tmp_path / "job.yaml"), made.folder, Known(str(made.folder)))
+    verify_published(load_job(tmp_path / "job.yaml"), made.folder, VerificationContext(str(made.folder)))

@@ -91,7 +91,7 @@ def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
     path = people_job(tmp_path / "job", people(300), files=3)
     whole = manifest_of(anonymise, path, tmp_path / "whole", 2)
     monkeypatch.setattr(recounts, "_most", lambda _written: 2)
-    monkeypatch.setattr("tasks.recount.columns.HELD", 1 << 40)
+    monkeypatch.setattr("tasks.recount.rows.HELD", 1 << 40)
     asked, answered = list[tuple[bool, int]](), recount_calls._answered
 
     def counted(connection: Any, one: Any, *more: Any) -> Any:

@@ -19,7 +19,7 @@ from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
-from tasks.recount import overlapping_labels, rows
+from tasks.recount import rows, truth
 from tasks.recount.original import original_of
 from tasks.recount.recount import recount, verify_release
 from tests.command_line import CommandLine
@@ -106,7 +106,7 @@ def test_equal_records_are_counted_alike_together_and_each_by_itself(
     made: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     found = []
-    monkeypatch.setattr(overlapping_labels, "drawn_number", lambda: 1)
+    monkeypatch.setattr(truth, "drawn_number", lambda: 1)
     for copies in (0, RECORDS + 1):
         monkeypatch.setattr(rows, "COPIES", copies)
         found.append(counted(made(way), way, lambda frame: frame, tmp_path / str(copies)))

@@ -10,7 +10,7 @@ import yaml
 
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
-from tasks.report.advice import advice_sentences
+from tasks.report.criteria import advice_sentences
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_objectives import job

@@ -13,7 +13,7 @@ import pytest
 
 from schemas.job.job import load_job
 from schemas.release.report import Example, Report
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import JOB, QIDS, people, people_job, released
 
@@ -78,7 +78,7 @@ def test_of_long_texts_none_is_looked_for(anonymise: Anonymise, tmp_path: Path, 
     job = people_job(tmp_path, TABLE.append_column("ward", pa.array(essays)), output=output, columns=columns)
     made = anonymise(job)
     assert all("ward" not in one.values for one in report_of(made.folder).examples)
-    verify_published(load_job(job), made.folder, Known(str(made.folder)))
+    verify_published(load_job(job), made.folder, VerificationContext(str(made.folder)))
 
 
 @pytest.mark.ci

@@ -19,7 +19,7 @@ from schemas.job.method import METHODS
 from schemas.release.figures import RepeatedColumn
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
-from schemas.release.unreported import Unreported
+from schemas.release.terms import Unreported
 from tasks.composition.release_history import people_of_release
 from tasks.engine.prefect_pages import summary
 from tasks.recount.recount import verify_release
@@ -83,7 +83,7 @@ def test_risk_before_and_after_is_that_of_persons(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], fine: bool
 ) -> None:
     if not fine:
-        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
     made = anonymise(job(tmp_path, row_group=70, files=2), *settings)
     manifest, before = made.manifest, sizes_before()
     assert manifest.node is not None

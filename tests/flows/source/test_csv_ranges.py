@@ -48,7 +48,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
 
     monkeypatch.setattr("tasks.source.objects.inspection.convert_ranges", noted)
     monkeypatch.setattr(csv_ranges, "LEAST", least)
-    monkeypatch.setattr(csv_ranges, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(csv_ranges, "count_remote_workers", lambda: 2)
     return made
 
 

@@ -13,7 +13,7 @@ import pytest
 import flows.skald
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.source.object_store import matching, object_at, place_of
+from tasks.source.object_store import matching, object_at, scan_address
 from tasks.source.objects import pinned as reading
 from tasks.source.objects.pinned import pinned
 from tests.conftest import Anonymise
@@ -51,7 +51,7 @@ def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_
     monkeypatch.setattr(reading, "SMALL", 0)
     put("pinned/a.parquet", parquet(tmp_path))
     [(address, stat)] = matching("s3://source/pinned/*.parquet").items()
-    assert object_at(place_of(address, stat)) == (address, stat)
+    assert object_at(scan_address(address, stat)) == (address, stat)
     with pinned(address, stat) as file:
         assert file.read() == (tmp_path / "a.parquet").read_bytes()
     monkeypatch.setattr(reading, "BLOCK", 0)

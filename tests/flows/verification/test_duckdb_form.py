@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.job.job import Job, load_job
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
@@ -32,7 +32,7 @@ def foreign(made: tuple[Job, Path], folder: Path, *statements: str) -> None:
         connection.execute("DETACH made")
         for statement in statements:
             connection.execute(statement)
-    verify_published(job, folder / "theirs", Known(str(folder / "theirs")))
+    verify_published(job, folder / "theirs", VerificationContext(str(folder / "theirs")))
 
 
 @pytest.mark.ci

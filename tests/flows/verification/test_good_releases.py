@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import two_column_job
 
@@ -42,7 +42,7 @@ def verified(anonymise: Anonymise, folder: Path, values: list[Any], hierarchy: d
         hierarchy = {"csv": "q.csv"}
     settings = ("privacy.k=2", "suppression.limit=1", *settings)
     made = anonymise(two_column_job(folder, table, hierarchy), *settings)
-    verify_published(load_job(folder / "job.yaml", settings), made.folder, Known(str(made.folder)))
+    verify_published(load_job(folder / "job.yaml", settings), made.folder, VerificationContext(str(made.folder)))
     return set(pa.parquet.read_table(made.folder / "data")["q"].to_pylist())
 
 

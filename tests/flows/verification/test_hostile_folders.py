@@ -17,8 +17,8 @@ from schemas.job.job import load_job
 from tasks.lattice.replay import replayed
 from tasks.publication import staging
 from tasks.release.manifest import MOST_PARTS, manifest_of
-from tasks.verification.newer import newer_words
-from tasks.verification.release import Known, Verified, verify_published
+from tasks.verification.newer import newer_releases_sentence
+from tasks.verification.release import VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import data_files, people, people_job
 from tests.tampering.kinds import anew, private_key
@@ -47,7 +47,7 @@ def release_in(target: Path) -> Path:
 
 
 def verified(release: Path) -> Verified:
-    return verify_published(None, release, Known(str(release)))
+    return verify_published(None, release, VerificationContext(str(release)))
 
 
 def link_without_end(path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_old_release_that_is_put_back_is_said_to_be_one(anonymise: Anonymise,
     found = verified_release(None, str(old), None)
     assert found.newer == (new.name,)
     assert figures_of(found)["newer"] == (new.name,)
-    assert f"beside it lies '{new.name}'" in newer_words(found.newer)
+    assert f"beside it lies '{new.name}'" in newer_releases_sentence(found.newer)
     assert verified(new).newer == ()
     # What lies there and is no release is none that is newer.
     link_without_end(new / "manifest.json")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.recount.figures import nodes_by_height
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_objectives import job
 from tests.jobs import job_of, people_job
@@ -55,7 +55,7 @@ def test_what_was_searched_is_what_is_drawn(anonymise: Anonymise, tmp_path: Path
     parts, settings = PARTS[part]
     path = people_job(tmp_path, **parts) if parts else job(tmp_path)
     made = anonymise(path, "privacy.k=4", *settings)
-    known = Known(str(made.folder))
+    known = VerificationContext(str(made.folder))
     asked = load_job(path, ("privacy.k=4", *settings))
     verify_published(asked, made.folder, known)
     verify_published(None, made.folder, known)

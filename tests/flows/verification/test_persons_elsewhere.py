@@ -13,7 +13,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.jobs import people_job
@@ -71,7 +71,7 @@ def test_persons_are_counted_from_job_and_source(anonymise: Anonymise, tmp_path:
     node = [min(node[0], 4), min(node[1], 1)]
     settings = (f"method={{name: skald, node: {node}}}", f"privacy.l={asked}", f"output.format={output}")
     path, release = published(anonymise, tmp_path, *settings)
-    found = verify_published(load_job(path, settings), release, Known(str(release)))
+    found = verify_published(load_job(path, settings), release, VerificationContext(str(release)))
     assert (found.unverified, found.recount.unproved) == ((), ())
     assert found.manifest is not None
     assert found.manifest.persons is not None
@@ -103,7 +103,7 @@ def test_two_records_less_are_missed(anonymise: Anonymise, tmp_path: Path) -> No
 
     anew(release, tell)
     with pytest.raises(VerificationError, match="1 of the classes do not hold the records that the source has"):
-        verify_published(load_job(path, settings), release, Known(str(release)))
+        verify_published(load_job(path, settings), release, VerificationContext(str(release)))
 
 
 @pytest.mark.ci
@@ -149,7 +149,7 @@ def test_without_the_job_persons_are_not_verified(direct: CommandLine) -> None:
 def test_what_nothing_at_hand_tells_is_named(anonymise: Anonymise, tmp_path: Path) -> None:
     path, release = published(anonymise, tmp_path)
     job = load_job(path)
-    found = verify_published(job, release, Known(str(release)))
+    found = verify_published(job, release, VerificationContext(str(release)))
     assert {"created", "passthrough"} <= set(found.on_trust)
     assert not {"records", "loss.dm_star", "loss.gcp", "ncp"} & set(found.on_trust)
     said = json.loads((release / "manifest.json").read_text())
@@ -159,8 +159,8 @@ def test_what_nothing_at_hand_tells_is_named(anonymise: Anonymise, tmp_path: Pat
         changed["passthrough"]["ward"]["unique_records"] = 0
 
     anew(release, other)
-    found = verify_published(job, release, Known(str(release)))
+    found = verify_published(job, release, VerificationContext(str(release)))
     # What an insider can say otherwise unseen is listed, and nothing of it with the seal that the run folder keeps.
     assert {"policy", "passthrough"} <= set(found.on_trust)
     with pytest.raises(VerificationError):
-        verify_published(job, release, Known(str(release), seal=said["seal"]))
+        verify_published(job, release, VerificationContext(str(release), seal=said["seal"]))

@@ -16,7 +16,7 @@ from schemas.errors.base import VerificationError
 from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import load_job
 from tasks.release.signatures import read_public_key
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people, people_job, write_parquet
 from tests.tampering.kinds import private_key
@@ -74,7 +74,7 @@ def test_a_release_that_nobody_signed_has_no_signature_of_the_key(anonymise: Ano
     job = people_job(tmp_path / "job", people(200))
     release = anonymise(job).folder
     assert not (release / "manifest.sig").exists()
-    known = Known(str(release), key=read_public_key(tmp_path / "public-signing.pem"))
+    known = VerificationContext(str(release), key=read_public_key(tmp_path / "public-signing.pem"))
     with pytest.raises(VerificationError, match="there is no signature of the key"):
         verify_published(load_job(job), release, known)
 
@@ -152,7 +152,7 @@ def test_a_run_that_finds_its_release_leaves_the_signature_as_it_is(
     second = anonymise(job)
     assert second.new
     key = read_public_key(tmp_path / "public-other.pem")
-    assert verify_published(load_job(job), second.folder, Known(str(second.folder), key=key)).notes == ()
+    assert verify_published(load_job(job), second.folder, VerificationContext(str(second.folder), key=key)).notes == ()
 
 
 @pytest.mark.slow

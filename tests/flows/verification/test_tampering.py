@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.job.job import load_job
-from tasks.verification.release import Known, verify_published
+from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
 from tests.places import ROOT
 from tests.tampering.kinds import all_kinds
@@ -51,5 +51,5 @@ def test_what_is_not_tampered_with_is_verified(layout: str, made: dict[str, Path
     release = copy_of(made[layout], tmp_path / "job")
     job = load_job(tmp_path / "job" / "job.yaml", LAYOUTS.get(layout, LAYOUTS["parquet"]))
     key = trusted_key(made[layout]) if layout == "signed" else None
-    assert verify_published(job, release, Known(str(release), key=key)).notes == ()
-    assert verify_published(None, release, Known(str(release), key=key)).manifest is not None
+    assert verify_published(job, release, VerificationContext(str(release), key=key)).notes == ()
+    assert verify_published(None, release, VerificationContext(str(release), key=key)).manifest is not None

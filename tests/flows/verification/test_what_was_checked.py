@@ -22,7 +22,7 @@ from tasks.engine.versions import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
 from tasks.verification.promises import NO_JOB, uncounted
-from tasks.verification.release import OTHER_LIBRARY, Known, Verified, verify_published
+from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job, two_column_job
 from tests.tampering.kinds import anew
@@ -43,7 +43,7 @@ def without_job(made: Path, folder: Path, change: Callable[[dict[str, Any]], obj
     """Verifies a copy of the release after somebody made its manifest anew."""
     release = Path(shutil.copytree(made / "release", folder / manifest_of(made).release))
     anew(release, change)
-    return verify_published(None, release, Known(str(release)))
+    return verify_published(None, release, VerificationContext(str(release)))
 
 
 def manifest_of(made: Path) -> Manifest:
@@ -76,7 +76,7 @@ def test_without_the_job_l_is_counted_and_what_is_not_counted_is_said(made: Path
 def test_every_model_of_l_is_counted_without_the_job(anonymise: Anonymise, tmp_path: Path, asked: str, output: str) -> None:
     settings = ("privacy.k=4", f"privacy.l={{disease: {asked}}}", "suppression.limit=1", f"output.format={output}")
     made = anonymise(people_job(tmp_path, people(300), columns=COLUMNS), *settings)
-    assert verify_published(None, made.folder, Known(str(made.folder))).recount.measured == {"l": made.manifest.measured["l"]}
+    assert verify_published(None, made.folder, VerificationContext(str(made.folder))).recount.measured == {"l": made.manifest.measured["l"]}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,9 @@ def test_files_of_another_version_are_told_by_what_was_not_looked_at(
     assert versions()[library] != "0.0"
     note = OTHER_LIBRARY.get(f".{output}")
     assert (output, note is None) == (output, output == "duckdb")
-    told = verify_published(load_job(tmp_path / "job.yaml", (f"output.format={output}", "privacy.k=4")), release, Known(str(release)))
+    told = verify_published(
+        load_job(tmp_path / "job.yaml", (f"output.format={output}", "privacy.k=4")), release, VerificationContext(str(release))
+    )
     assert told.notes == (() if note is None else (note,))
 
 
@@ -172,4 +174,4 @@ def test_a_value_that_is_called_as_all_are_is_verified(
     table = pa.table({"q": pa.array(values, pa.string()), "s": ["x"] * 4})
     settings = ("privacy.k=1", f"method={{name: {method}}}")
     made = anonymise(two_column_job(tmp_path, table, hierarchy), *settings)
-    verify_published(load_job(tmp_path / "job.yaml", settings), made.folder, Known(str(made.folder)))
+    verify_published(load_job(tmp_path / "job.yaml", settings), made.folder, VerificationContext(str(made.folder)))

@@ -17,7 +17,7 @@ from schemas.job.digest import job_digest
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
-from schemas.reading.memory import LEAST_MEMORY, memory_bytes
+from schemas.reading.model import LEAST_MEMORY, memory_bytes
 from schemas.reading.yaml_reading import parse
 
 CONTRACT = """\

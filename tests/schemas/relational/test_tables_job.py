@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import JobError
 from schemas.job.job import load_job
-from schemas.reading.given import given_job
+from schemas.reading.given_jobs import given_job
 from schemas.reading.job_files import is_of_tables
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.relational.tree import TableTree, tree_of

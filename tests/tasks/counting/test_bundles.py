@@ -12,11 +12,11 @@ import pytest
 
 from schemas.job.job import load_job
 from schemas.release.figures import RepeatedColumn
-from tasks.composition.known import KnownRecords
+from tasks.composition.earlier import KnownRecords
 from tasks.counting import bundles
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.repeats import find_repeats
+from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
@@ -45,7 +45,7 @@ def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
 def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
     job = people_job(tmp_path, people(200), files=2)
     expected, none = merged(job, level, "work=here")
-    monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
     monkeypatch.setattr(bundles, "FAN", 3)
     found, some = merged(job, level, "work=tree")
     assert (found, none) == (expected, 0)
@@ -67,8 +67,11 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run.store, "path", told)
             patch.setattr(bundles, "each_alone", lambda _run, step, given, items: step(replace(given, store=tasks), items))
-            sketches, repeats = KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))), find_repeats(run, source)
-        return [[one.digests.tolist(), one.counts.tolist(), one.whole] for one in sketches], repeats, read
+            sketches, repeats = (
+                KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))),
+                find_repeating_identifiers(run, source),
+            )
+        return [[one.digests.tolist(), one.counts.tolist(), one.is_complete] for one in sketches], repeats, read
 
 
 @pytest.mark.few(1, "ci")
@@ -77,14 +80,14 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
 def test_what_is_known_and_what_repeats_is_merged_by_tasks_and_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, persons: bool
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", most)
+    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", most)
     monkeypatch.setattr("core.persons.repeats.MOST_VALUES", most)
     columns = job_of()["columns"] | ({"person": "person"} if persons else {})
     table = people(200).set_column(0, "person", pa.array([row // 3 for row in range(200)]))
     job = people_job(tmp_path, table, files=2, columns=columns)
     expected, repeated, read = known(job, "work=here")
     assert read >= {"contents"}
-    monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
     monkeypatch.setattr(bundles, "FAN", 3)
     found, again, read = known(job, "work=tree")
     assert (found, again) == (expected, repeated)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from schemas.job.job import load_job
-from tasks.counting import bundles, further_roots
+from tasks.counting import bundles, histograms
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
@@ -38,7 +38,7 @@ def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]
 
 
 def watched(run: Run) -> set[str]:
-    """Returns the steps that a run's store is asked for from now on, but for what tasks of ``bundles`` and ``further_roots`` ask for."""
+    """Returns the steps that a run's store is asked for from now on, but for what tasks of ``bundles`` and ``histograms`` ask for."""
     plain, read, others = run.store.path, set[str](), run.store.watching(nullcontext)
 
     def path(artifact: Artifact) -> Path:
@@ -56,20 +56,20 @@ def watched(run: Run) -> set[str]:
         return replace(given, store=others) if given.store is run.store else given
 
     run.store.path = path  # type: ignore[method-assign]
-    further_roots.map_step, bundles.each_alone = mapped, each_alone  # type: ignore[assignment]
+    histograms.map_step, bundles.each_alone = mapped, each_alone  # type: ignore[assignment]
     return read
 
 
 @pytest.mark.parametrize("cells", [90, pytest.param(160, marks=pytest.mark.slow)])
 def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})
-    monkeypatch.setattr(further_roots, "map_step", further_roots.map_step)
+    monkeypatch.setattr(histograms, "map_step", histograms.map_step)
     monkeypatch.setattr(bundles, "each_alone", bundles.each_alone)
     with room_for(cells, path):
         expected, digests, read = searched(path, "work=here")
         assert (len(expected.roots) > 1, "histograms" in read) == (True, True)
-        monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
-        monkeypatch.setattr(further_roots, "workers_elsewhere", lambda: 2)
+        monkeypatch.setattr(bundles, "count_remote_workers", lambda: 2)
+        monkeypatch.setattr(histograms, "count_remote_workers", lambda: 2)
         monkeypatch.setattr(bundles, "FAN", 3)
         found, again, read = searched(path, "work=tasks")
     assert (found, again) == (expected, digests)

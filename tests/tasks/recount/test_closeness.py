@@ -16,8 +16,8 @@ from core.recount.spreads import hierarchical_sql, ordered_sql
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.privacy.sensitive import HierarchicalSpec, OrderedSpec
-from tasks.recount.closeness import make_whole, whole_groups
 from tasks.recount.original import Original
+from tasks.recount.spreads import make_source_distribution, source_value_groups
 from tests.jobs import job_of
 
 TREE = {"lungs": {"short": ["flu", "cold"], "long": ["asthma"]}, "other": {"bones": ["gout"]}}
@@ -58,8 +58,13 @@ def measured(
     job = Job.model_validate(job_of())
     connection.register("rows", pa.table({"q": [q for q, _ in records], "s": pa.array([s for _, s in records], pa.string())}))
     connection.register("source", pa.table({"s": pa.array(source, pa.string())}))
-    levels = make_whole(
-        job, connection, "s", spec.hierarchy, Original("source", pa.schema([("s", pa.string())])), f"({whole_groups('source', 's').sql})"
+    levels = make_source_distribution(
+        job,
+        connection,
+        "s",
+        spec.hierarchy,
+        Original("source", pa.schema([("s", pa.string())])),
+        f"({source_value_groups('source', 's').sql})",
     )
     [found] = connection.execute(hierarchical_sql("rows", ['"q"'], '"s"', spec, levels)).fetchall()
     connection.unregister("rows")
@@ -107,13 +112,13 @@ def test_a_null_is_the_last_in_the_order_of_values(connection: duckdb.DuckDBPyCo
     spec = OrderedSpec.model_validate({"t": 1, "distance": "ordered"})
     connection.register("rows", pa.table({"q": ["a", "b"], "s": pa.array([1, None])}))
     connection.register("source", pa.table({"s": pa.array([1, 2, None, None])}))
-    make_whole(
+    make_source_distribution(
         Job.model_validate(job_of()),
         connection,
         "s",
         None,
         Original("source", pa.schema([("s", pa.int64())])),
-        f"({whole_groups('source', 's').sql})",
+        f"({source_value_groups('source', 's').sql})",
     )
     worst = [connection.execute(ordered_sql(f"(FROM rows WHERE q = '{q}')", ['"q"'], '"s"', spec)).fetchall()[0][2] for q in ("a", "b")]
     # Of 1: three quarters pass the first step, a half the second. Of null: a quarter and a half.

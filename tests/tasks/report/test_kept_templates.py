@@ -21,7 +21,7 @@ CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Made]:
     """Makes a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
-    monkeypatch.setattr(pages, "kept_home", lambda: tmp_path / "home")
+    monkeypatch.setattr(pages, "compiled_folder", lambda: tmp_path / "home")
 
     def anew() -> str:
         pages._environment.cache_clear()
@@ -63,12 +63,12 @@ def test_a_folder_of_somebody_else_or_that_all_may_write_is_none_to_keep_code_in
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", str(home))
-    assert compiled.kept_home() == home
+    assert compiled.compiled_folder() == home
     home.chmod(0o1777)
-    assert compiled.kept_home() is None
+    assert compiled.compiled_folder() is None
     home.chmod(0o700)
     os.chown(home, 12345, 12345)
-    assert compiled.kept_home() is None
+    assert compiled.compiled_folder() is None
 
 
 def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_p
     shutil.rmtree(tmp_path / "home")
     (tmp_path / "home").write_text("a file where the folder would be")
     assert made() == first
-    monkeypatch.setattr(pages, "kept_home", lambda: None)
+    monkeypatch.setattr(pages, "compiled_folder", lambda: None)
     assert made() == first
 
 

@@ -19,7 +19,7 @@ from schemas.job.job import Job
 from tasks.report.page import percent
 from tasks.report.report import bands
 from tasks.report.sentences import TRIED_NEXT, limits, promises, proofs, round_to
-from tasks.report.terms import level_words, terms_of
+from tasks.report.terms import level_text, terms_of
 from tests.jobs import job_of
 
 STAR = "withheld: one group * for all"
@@ -48,7 +48,7 @@ EXACT = "values as they are"
 def test_every_level_is_named_by_the_step_that_the_hierarchy_takes(hierarchy: dict[str, Any], values: pa.Array, words: list[str]) -> None:
     qid = QuasiIdentifier.model_validate({"name": "q", "hierarchy": hierarchy})
     built = build_hierarchy(qid, Domain("q", values, pa.array([1] * len(values)).to_numpy(), 0), Path())
-    assert [level_words(qid.hierarchy, level, built.top) for level in range(built.levels)] == [EXACT, *words, STAR]
+    assert [level_text(qid.hierarchy, level, built.top) for level in range(built.levels)] == [EXACT, *words, STAR]
 
 
 @given(st.dictionaries(st.integers(1, 40), st.integers(1, 9)), st.integers(1, 5))

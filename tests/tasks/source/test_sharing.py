@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.source.chunks import Chunk, SourceFile
-from tasks.source.sharing import SHARED_FILES, SHARED_ROWS, chunks_of
+from tasks.source.sources import SHARED_FILES, SHARED_ROWS, chunks_of
 from tasks.store.store import Store
 
 ONE, OTHER = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.string())])

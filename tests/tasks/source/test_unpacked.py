@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from tasks.source.bounds import unpacked as bounds
-from tasks.source.bounds.page_headers import pages_of
-from tasks.source.bounds.unpacked import MOST_VALUE, SHORT, Unpacked, rows_of_long, unpacked
+from tasks.source.bounds.unpacked import MOST_VALUE, SHORT, Unpacked, pages_of, rows_of_long, unpacked
 from tasks.source.bounds.value_lengths import unpacked_of
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import read_chunk, read_footer

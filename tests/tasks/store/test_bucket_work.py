@@ -18,7 +18,7 @@ from tasks.store import bucket_work
 from tasks.store import lease as leases
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BucketStore
-from tasks.store.bucket_work import BucketWork, clear_bucket, held_in_bucket, looked_at
+from tasks.store.bucket_work import BucketWork, clear_bucket, read_only_store, work_in_bucket
 from tasks.store.keys import Key
 from tasks.store.lease import Clock, Lease, take
 from tasks.store.secret import seal
@@ -126,18 +126,18 @@ def test_a_run_whose_clock_stood_still_is_fenced_by_the_object_itself(bucket: Bu
 
 def test_a_run_that_is_held_up_after_its_renewal_does_not_take_anothers_lease_for_its_own(bucket: Bucket) -> None:
     time = Time()
-    lease, found = take(bucket, time.clock, SECONDS), bucket.found
+    lease, found = take(bucket, time.clock, SECONDS), bucket.object_entry
 
     def slow(name: str) -> Any:
         # Between the put and the look at its tag another run waits, takes over and renews.
-        bucket.found = found  # type: ignore[method-assign]
+        bucket.object_entry = found  # type: ignore[method-assign]
         time.now += SECONDS
         others.append(take(Bucket(bucket.address), Time(0.0).clock, SECONDS))
         others[0].check()
         return found(name)
 
     others: list[Lease] = []
-    bucket.found = slow  # type: ignore[method-assign]
+    bucket.object_entry = slow  # type: ignore[method-assign]
     with pytest.raises(WorkError, match="did not renew its lease"):
         lease.check()
     lease.release()
@@ -183,7 +183,7 @@ def test_an_artefact_is_found_by_another_machine_and_an_altered_one_is_made_agai
 def test_what_was_altered_after_it_was_found_is_not_used_and_made_again_next_time(bucket: Bucket, tmp_path: Path) -> None:
     made = BucketStore(tmp_path / "here", bucket).make("step", Key("key"), ".txt", wrote(b"content"))
     there = BucketStore(tmp_path / "there", bucket)
-    assert there.whole(made)
+    assert there.is_complete(made)
     [name] = [name for name in bucket.sizes() if name.endswith(".txt")]
     bucket.write(name, b"CONTENT")
     with pytest.raises(WorkError, match="is not what was written"):
@@ -226,7 +226,7 @@ def keep(work: BucketWork, name: str, content: str) -> None:
 def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     faulty(monkeypatch, lagging=True)
     job = job_in(bucket, tmp_path)
-    with held_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket.address) as work:
         keep(work, "secret", "first")
         keep(work, "artifacts/releases/one.record", "an entry")
         keep(work, "secret", "second")
@@ -235,7 +235,7 @@ def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket,
         scratch = work.folder
         assert scratch.stat().st_mode & 0o777 == 0o700
     assert not scratch.exists()
-    with looked_at(job) as store:
+    with read_only_store(job) as store:
         assert (store.folder / "releases/one.record").read_text() == "an entry"
         assert (job.work_path / "secret").read_text() == "second"
         assert not (job.work_path / "spill").exists()
@@ -246,15 +246,15 @@ def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket,
 @pytest.mark.ci
 def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_path: Path) -> None:
     job, other = job_in(bucket, tmp_path / "a"), job_in(bucket, tmp_path / "b")
-    with pytest.raises(WorkError, match="did not renew"), held_in_bucket(job, bucket.address) as work:
+    with pytest.raises(WorkError, match="did not renew"), work_in_bucket(job, bucket.address) as work:
         keep(work, "secret", "first")
         fenced: Lease = take(bucket, Time().clock, SECONDS)
         fenced.release()
-        with held_in_bucket(other, bucket.address) as heir:
+        with work_in_bucket(other, bucket.address) as heir:
             assert (heir.folder / "secret").read_text() == "first"
             keep(heir, "secret", "second")
         keep(work, "secret", "third")
-    with looked_at(other):
+    with read_only_store(other):
         assert (other.work_path / "secret").read_text() == "second"
 
 
@@ -262,14 +262,14 @@ def test_a_list_that_names_what_is_none_of_it_is_refused(bucket: Bucket, tmp_pat
     job = job_in(bucket, tmp_path)
     for name in ("../outside", "secret/../../outside", "artifacts/x.parquet", "/etc/x", "vaults/.x.part"):
         bucket.write("kept.json", seal({name: ["0" * 64, 0]}).encode())
-        with pytest.raises(WorkError, match="is not what was written"), looked_at(job):
+        with pytest.raises(WorkError, match="is not what was written"), read_only_store(job):
             pass
 
 
 def test_a_prefix_that_holds_something_else_stays_as_it_is(bucket: Bucket, tmp_path: Path) -> None:
     bucket.write("somebody/else.txt", b"hers")
     job = job_in(bucket, tmp_path)
-    with pytest.raises(WorkError, match="holds objects that are not SKALD's"), held_in_bucket(job, bucket.address):
+    with pytest.raises(WorkError, match="holds objects that are not SKALD's"), work_in_bucket(job, bucket.address):
         pass
     with pytest.raises(WorkError, match="holds objects that are not SKALD's"):
         clear_bucket(bucket.address)
@@ -278,15 +278,15 @@ def test_a_prefix_that_holds_something_else_stays_as_it_is(bucket: Bucket, tmp_p
 
 def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Bucket, tmp_path: Path) -> None:
     job = job_in(bucket, tmp_path)
-    with held_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket.address) as work:
         keep(work, "secret", "secret")
         keep(work, "registry/one.record", "registered")
         work.store.make("step", Key("key"), ".txt", wrote(b"content"))
     bucket.write("notes.txt", b"hers")
     removed = clear_bucket(bucket.address)
     assert removed.freed > 0
-    assert removed.left == 1
-    with looked_at(job):
+    assert removed.files_left == 1
+    with read_only_store(job):
         assert not (job.work_path / "secret").exists()
         assert (job.work_path / "registry/one.record").read_text() == "registered"
     assert not any(name.startswith("artifacts/") for name in bucket.sizes())
@@ -297,7 +297,7 @@ def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Buck
 def test_the_generation_never_goes_back_however_often_work_is_cleared(bucket: Bucket, tmp_path: Path) -> None:
     job, generations = job_in(bucket, tmp_path), list[int]()
     for _ in range(3):
-        with held_in_bucket(job, bucket.address) as work:
+        with work_in_bucket(job, bucket.address) as work:
             keep(work, "secret", "secret")
             generations.append(work.generation)
         assert clear_bucket(bucket.address).freed > 0
@@ -311,7 +311,7 @@ def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_in(bucket, tmp_path)
-    with held_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket.address) as work:
         keep(work, "secret", "secret")
 
     def clears_first(at: Bucket) -> Lease:
@@ -320,8 +320,8 @@ def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
         return take(at)
 
     monkeypatch.setattr(bucket_work, "take", clears_first)
-    with held_in_bucket(job, bucket.address) as work:
-        assert (bool(bucket.found(MARK)), work.generation) == (True, 3)
+    with work_in_bucket(job, bucket.address) as work:
+        assert (bool(bucket.object_entry(MARK)), work.generation) == (True, 3)
         work.check()
 
 
@@ -332,10 +332,10 @@ def test_of_two_first_runs_neither_takes_what_the_other_lays_for_somebody_elses(
 
     def after_the_other(self: Bucket, below: str = "") -> dict[str, int]:
         monkeypatch.setattr(Bucket, "sizes", sizes)
-        with held_in_bucket(job, bucket.address):
+        with work_in_bucket(job, bucket.address):
             pass
         return self.sizes(below)
 
     monkeypatch.setattr(Bucket, "sizes", after_the_other)
-    with held_in_bucket(job, bucket.address) as work:
+    with work_in_bucket(job, bucket.address) as work:
         assert work.generation == 2

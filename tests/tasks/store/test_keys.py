@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tasks.store import keys
-from tasks.store.keys import APART, StepCode, code_of, fingerprint_of, key_of_all, reached
+from tasks.store.keys import IGNORED_MODULES, StepCode, code_of, fingerprint_of, key_of_all, reached
 from tests.places import ROOT
 from tests.tasks.store.declared_steps import CODES, DECLARED
 
@@ -26,10 +26,10 @@ TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.relational.verified",
-    "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.release_history", "tasks.publication.remote_target",
+    "tasks.counting.coding", "tasks.lineage.events", "tasks.composition.release_history", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.bounds.person_records",
     "tasks.source.chunks", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.rewriting",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.temporary_folders", "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 
@@ -116,9 +116,9 @@ def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
 
 
 def test_what_no_key_sees_cannot_change_a_result() -> None:
-    apart = [module for module in MODULES if module.startswith(APART)]
+    apart = [module for module in MODULES if module.startswith(IGNORED_MODULES)]
     assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
-    assert not [code for code in CODES if code.module.startswith(APART)]
+    assert not [code for code in CODES if code.module.startswith(IGNORED_MODULES)]
     seen = set().union(*(reached(code.module) for code in CODES))
     assert not seen & set(apart)
     assert not [module for module in seen if module.startswith("tasks.report")]
@@ -154,8 +154,8 @@ def test_a_key_tells_step_code_and_every_difference_but_no_order_of_names() -> N
     elsewhere = StepCode("one", "tasks.store.database")
     assert len({one.key(1), one.key("1"), one.key([1]), one.key(1, 1), one.key(), one.key(None), other.key(1), elsewhere.key(1)}) == 8
     assert one.key({"a": 1, "b": [2]}) == one.key({"b": [2], "a": 1})
-    assert one.made(one.key(1))
-    assert not elsewhere.made(one.key(1))
+    assert one.made_by_this_code(one.key(1))
+    assert not elsewhere.made_by_this_code(one.key(1))
     assert key_of_all([one.key(1)]) == one.key(1)
     assert len({key_of_all([one.key(1), one.key(2)]), key_of_all([one.key(2), one.key(1)]), one.key(1)}) == 3
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.base import StorageError
-from tasks.store.files import private_folder, write_whole
+from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tests.places import ROOT
@@ -99,9 +99,9 @@ def test_damage_is_noticed_and_mended(folder: Path, damage) -> None:
 def test_damage_is_noticed_by_the_process_that_made_it_too(folder: Path, damage) -> None:
     store = fresh(folder)
     made = store.make("step", KEY, ".txt", write())
-    assert store.whole(made)
+    assert store.is_complete(made)
     damage(store.path(made), store.path(made).with_suffix(".record"))
-    assert not store.whole(made)
+    assert not store.is_complete(made)
 
 
 def test_files_and_folders_are_private_whatever_the_umask(folder: Path) -> None:
@@ -136,9 +136,9 @@ def test_a_failed_rewrite_leaves_what_was_there(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "file"
-    write_whole(path, write("old"))
+    write_atomically(path, write("old"))
     with pytest.raises(StorageError, match="No space left on device"):
-        write_whole(path, fail)
+        write_atomically(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -183,7 +183,7 @@ def test_a_record_speaks_of_its_own_key_only(folder: Path) -> None:
     for record, text in zip(records, reversed(texts), strict=True):
         record.write_bytes(text)
     assert [fresh(folder).find("step", key) for key in keys] == [None, None]
-    assert not fresh(folder).whole(one)
+    assert not fresh(folder).is_complete(one)
     # With its file, too: what was copied to another name is not what was made under it.
     (folder / "artifacts" / other.file).write_bytes((folder / "artifacts" / one.file).read_bytes())
     records[0].write_bytes(texts[0])
@@ -241,4 +241,4 @@ def test_what_no_run_had_a_use_for_since_a_moment_goes_but_for_what_is_kept(tmp_
     later.prune_unused(2_000, {("step", keys["kept"])})
     again = Store.at(tmp_path)
     assert not again.path(old["old"]).exists()
-    assert [again.whole(one) for one in (old["old"], old["kept"], used, new)] == [False, True, True, True]
+    assert [again.is_complete(one) for one in (old["old"], old["kept"], used, new)] == [False, True, True, True]

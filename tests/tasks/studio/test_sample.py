@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from schemas.reading.given import given_job
+from schemas.reading.given_jobs import given_job
 from tasks.studio import sample as sampling
 from tasks.studio.column_table import column_rows, risk_before
 from tasks.studio.sample import PeopleSample, people_sample_of
@@ -92,7 +92,7 @@ def test_a_sample_is_bounded_and_the_same_each_time(folder: Path, monkeypatch: p
     monkeypatch.setattr(sampling, "MOST_PROFILED", 3)
     first, _ = drawn(folder)
     again, _ = drawn(folder)
-    assert first.people == 50 and first.records == 300 and not first.whole
+    assert first.people == 50 and first.records == 300 and not first.is_complete
     assert first.table.equals(again.table) and len(first.profiles) == 4
 
 

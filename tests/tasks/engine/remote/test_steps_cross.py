@@ -40,7 +40,7 @@ def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypat
     plain, crossed = steps.map_step, set[str]()
 
     def travelled(run: Run, phase: str, function: Callable[..., Any], calls: Sequence[Call], workers: int | None = None) -> list[Any]:
-        if not (isinstance(function, Step) and all(call.elsewhere for call in calls)):
+        if not (isinstance(function, Step) and all(call.may_leave_process for call in calls)):
             return plain(run, phase, function, calls, workers)
         queue = FolderQueue(run.store.folder.parent)
         crossed.add(phase)
@@ -49,7 +49,7 @@ def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(steps, "map_step", travelled)
     for module in (steps, bundles, two_level_shuffle, untreated, ways):
-        monkeypatch.setattr(module, "workers_elsewhere", lambda: 2)
+        monkeypatch.setattr(module, "count_remote_workers", lambda: 2)
     found = run_flow(job, ("work=there", "target=there-releases"))
     assert (found.manifest.release, digests(found.folder)) == (expected.manifest.release, digests(expected.folder))
     assert len(crossed) > 4

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
-from pydantic import BaseModel, ConfigDict
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from core.recount.shares import share_sql
+from core.recount.classes import Recount
+from core.recount.linked import LinkCount
+from core.recount.people import combinations_sql
+from core.recount.shares import ShareClasses, share_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_qids
-from tasks.recount.columns import column_faults_of, read_faults
-from tasks.recount.people import PeopleFiles, read_people
-from tasks.recount.recount import read_once
-from tasks.recount.rows import types_of
+from tasks.recount.original import Original
+from tasks.recount.people import COMBINATIONS, PeopleFiles, count_linked, read_people
+from tasks.recount.population import count_in_population
+from tasks.recount.recount import count_in_classes, read_once
+from tasks.recount.rows import column_faults_of, read_faults, types_of
+from tasks.recount.together import Counts, count_together_of_people
+from tasks.recount.verdict import AdditionalCounts
 from tasks.release.files import Csv, file_error
 from tasks.store.database import connect, literal, quote
 from tasks.store.store import Artifact
@@ -25,7 +35,7 @@ Keep = Callable[[int, Callable[[Path], int]], Artifact]
 """Keeps a table of a share: its number, and what writes it."""
 
 
-class Apart(BaseModel):
+class DividedRelease(BaseModel):
     """A part of the data files, set apart.
 
     Attributes:
@@ -58,10 +68,6 @@ def written_rows(
         what: How the release is called in a message.
         layout: How CSV files are read.
         view: Its name.
-
-    Raises:
-        VerificationError: the files cannot be read.
-        StorageError: the disk is full, or more memory is needed than there is.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
     with connect(job, spill) as connection, file_error(what):
@@ -72,22 +78,17 @@ def written_rows(
         yield connection, faults
 
 
-def set_release_apart(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> Apart:
-    """Sets the records of data files apart by the classes that they are in, with what is counted in classes.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
-        StorageError: a file cannot be written.
-    """
+def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
+    """Sets the records of data files apart by the classes that they are in, with what is counted in classes."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking])
     share = share_sql({quote(name): types[name] for name in qids}, shares)
     made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), shares, keep)
-    return Apart(shares=made, records=sum(one.rows for one in made), types=types)
+    return DividedRelease(shares=made, records=sum(one.rows for one in made), types=types)
 
 
-class PeopleApart(BaseModel):
+class DividedMembers(BaseModel):
     """Who is in which class, set apart.
 
     Attributes:
@@ -103,9 +104,9 @@ class PeopleApart(BaseModel):
     classes: tuple[Artifact, ...] = ()
 
 
-def set_people_apart(
+def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
-) -> PeopleApart:
+) -> DividedMembers:
     """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
 
     Persons are set apart by themselves too: somebody may be in classes of several shares.
@@ -117,10 +118,6 @@ def set_people_apart(
         shares: How many there are.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.
-
-    Raises:
-        duckdb.Error: the files cannot be read.
-        StorageError: a file cannot be written.
     """
     classes, persons = read_people(people)
     types = types_of(connection, classes)
@@ -134,10 +131,10 @@ def set_people_apart(
     each = f"SELECT person, sum(records)::BIGINT, (person % {shares:d})::INTEGER FROM {persons} GROUP BY person"
     of_persons = _set_apart(connection, each, ["person", "records"], shares, keep("persons"))
     if not first:
-        return PeopleApart(people=made, persons=of_persons)
+        return DividedMembers(people=made, persons=of_persons)
     kept = ["class", *labels]
     classed = _set_apart(connection, f"SELECT {', '.join(map(quote, kept))}, share FROM kept_classes", kept, shares, keep("classes"))
-    return PeopleApart(people=made, persons=of_persons, classes=classed)
+    return DividedMembers(people=made, persons=of_persons, classes=classed)
 
 
 def _set_apart(
@@ -161,3 +158,90 @@ def _set_apart(
 def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequence[str]) -> str:
     described = connection.execute(f"DESCRIBE {statement}").fetchall()
     return ", ".join(f"{name} {dtype}" for name, (_, dtype, *_) in zip(names, described, strict=True))
+
+
+_CLASSES: TypeAdapter[ShareClasses] = TypeAdapter(ShareClasses)
+_RECOUNT = TypeAdapter(Recount)
+_TOGETHER: TypeAdapter[Counts] = TypeAdapter(Counts)
+_LINKED: TypeAdapter[tuple[LinkCount, ...]] = TypeAdapter(tuple[LinkCount, ...])
+
+Population = tuple[int, Mapping[tuple[int, int], int]] | None
+"""As a recount has it."""
+
+
+def files_sql(paths: Sequence[Path]) -> str:
+    """Returns what DuckDB reads tables of tasks as."""
+    return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
+
+
+def count_share(
+    connection: duckdb.DuckDBPyConnection,
+    job: Job,
+    number: int,
+    share: Sequence[Path],
+    people: PeopleFiles | None,
+    columns: pa.Schema,
+    wholes: Mapping[str, Path],
+) -> str:
+    """Counts the classes of a share; returns it as text.
+
+    Args:
+        connection: A database.
+        job: The job.
+        number: Which share it is.
+        share: The share's records, in parts.
+        people: Who is in its classes, for jobs that name persons.
+        columns: Types of the source's columns.
+        wholes: By sensitive column, the values that classes are compared with and their records.
+    """
+    found = count_in_classes(job, connection, files_sql(share), people, Original("", columns), lambda column: files_sql([wholes[column]]))
+    return json.dumps([number, _CLASSES.dump_python(found)])
+
+
+def read_classes(text: str) -> tuple[int, ShareClasses]:
+    """Returns which share it is, and what was counted in it."""
+    number, found = json.loads(text)
+    return int(number), _CLASSES.validate_python(found)
+
+
+def additional_counts(connection: duckdb.DuckDBPyConnection, job: Job, records: Sequence[Path], people: PeopleFiles | None) -> str:
+    """Counts what needs all classes at once; returns it as text.
+
+    Args:
+        connection: A database.
+        job: The job.
+        records: All records, set apart or not.
+        people: Who is in the classes, for jobs that name persons.
+    """
+    source, qids = files_sql(records), [quote(name) for name in published_qids(job)]
+    if people:
+        connection.execute(combinations_sql(source, qids, COMBINATIONS))
+    linked = count_linked(job, connection, source, qids, people)
+    together = _TOGETHER.dump_python(count_together_of_people(job, connection, people))
+    return json.dumps([_LINKED.dump_python(linked), _pairs(count_in_population(job, connection, source)), together])
+
+
+def read_additional_counts(text: str) -> AdditionalCounts:
+    """Returns what was counted beside the classes."""
+    linked, population, together = json.loads(text)
+    return AdditionalCounts(_LINKED.validate_python(linked), _population(population), _TOGETHER.validate_python(together))
+
+
+def recount_text(found: Recount) -> str:
+    """Returns a recount as text."""
+    return json.dumps([_RECOUNT.dump_python(replace(found, population=None)), _pairs(found.population)])
+
+
+def recount_of(text: str) -> Recount:
+    """Returns the recount of a text."""
+    found, population = json.loads(text)
+    return replace(_RECOUNT.validate_python(found), population=_population(population))
+
+
+def _pairs(population: Population) -> list[Any] | None:
+    """Returns pairs as JSON has them, in which they can be no keys."""
+    return [population[0], [[*pair, classes] for pair, classes in population[1].items()]] if population else None
+
+
+def _population(pairs: list[Any] | None) -> Population:
+    return (pairs[0], {(one, other): classes for one, other, classes in pairs[1]}) if pairs else None

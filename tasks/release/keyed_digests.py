@@ -17,11 +17,7 @@ OF_HIERARCHY = 32
 
 
 def keyed_job(job: Job, secret: FolderSecret) -> str:
-    """Returns the digest of a job as a manifest bears it.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the digest of a job as a manifest bears it."""
     return secret.keyed("job", job_digest(job))
 
 
@@ -31,29 +27,17 @@ def keyed_file(digest: str, secret: FolderSecret) -> str:
 
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
-    """Returns the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it."""
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
 def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
-    """Tells whether a manifest is of this job, as far as secrets that are known can tell.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Tells whether a manifest is of this job, as far as secrets that are known can tell."""
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Returns the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
+    """Returns the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike."""
     mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in known)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 

@@ -45,19 +45,12 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
     Args:
         data: What the YAML would say.
         folder: To which its paths are relative.
-
-    Raises:
-        JobError: it holds something that no job can.
     """
     return GivenJob(_written(data, "The job given"), folder.absolute())
 
 
 def scratch_job(job: Path | GivenJob) -> GivenJob:
-    """Returns a job whose release is removed again: it is not registered, and held against no other.
-
-    Raises:
-        JobError: its file cannot be read.
-    """
+    """Returns a job whose release is removed again: it is not registered, and held against no other."""
     if isinstance(job, GivenJob):
         return replace(job, scratch=True)
     text, faults = read_text(job)
@@ -67,11 +60,7 @@ def scratch_job(job: Path | GivenJob) -> GivenJob:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them.
-
-    Raises:
-        JobError: a value is nothing that a job can hold.
-    """
+    """Returns settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them."""
     return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
 
 

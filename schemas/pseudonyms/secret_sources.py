@@ -12,21 +12,21 @@ from pydantic import BeforeValidator
 
 from schemas.reading.model import PathText, StrictModel, fault
 
-PLACES = ("env", "file", "prefect_block")
+SECRET_SOURCES = ("env", "file", "prefect_block")
 _PLACE = "must say where it lies, as {env: NAME}, {file: PATH} or {prefect_block: NAME}; never write a key into a job"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 _BLOCK = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
-def one_place(value: object) -> object:
-    """Returns ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown.
-
-    Raises:
-        PydanticCustomError: anything else.
-    """
+def exactly_one_source(value: object) -> object:
+    """Returns ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown."""
     if isinstance(value, StrictModel):
         return value
-    if not isinstance(value, Mapping) or len(given := [key for key in value if value[key] is not None]) != 1 or given[0] not in PLACES:
+    if (
+        not isinstance(value, Mapping)
+        or len(given := [key for key in value if value[key] is not None]) != 1
+        or given[0] not in SECRET_SOURCES
+    ):
         raise fault(_PLACE)
     [(place, name)] = ((key, value[key]) for key in given)
     form = {"env": _VARIABLE, "prefect_block": _BLOCK}.get(place)
@@ -54,7 +54,7 @@ class Secret(StrictModel):
         return f"file '{self.file}'" if self.file is not None else f"Prefect block '{self.prefect_block}'"
 
 
-SecretPlace = Annotated[Secret, BeforeValidator(one_place)]
+SecretPlace = Annotated[Secret, BeforeValidator(exactly_one_source)]
 
 
 LEAST_BITS = 128

@@ -11,14 +11,23 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.labels.group_levels import rows_of_lists
+from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, released_column
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, numeric, plain_values, publication_of
 from core.recount.people import somebody_sql
+from core.recount.truth import label_groups, passed_sql
 from schemas.errors.base import counted
+from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
-from tasks.recount.original import Original, as_given, fetched
-from tasks.recount.people import PeopleFiles, read_people, values_known
-from tasks.recount.rows import types_of
+from schemas.release.claimed_levels import in_ranges
+from schemas.release.manifest import MASK, published_columns, published_qids
+from tasks.recount.original import Original, fetched, with_source_types
+from tasks.recount.people import PeopleFiles, person_values_known, read_people
+from tasks.recount.published_labels import label_texts, way_of
+from tasks.recount.rows import ReleaseRows, types_of
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -69,9 +78,6 @@ def published_source(
         original: The source as it is.
         release: What the files are read as.
         holders: Who has which value, where the source alone does not say it.
-
-    Raises:
-        duckdb.Error: the files or the source cannot be read.
     """
     if not job.columns.ways:
         return PublishedSource(original)
@@ -85,7 +91,7 @@ def published_source(
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
-        left = [one if one in present or not counts_people(way) else made.rest for one in made.published]
+        left = [one if one in present or not counts_people(way) else made.other_values for one in made.published]
         mapped = pa.table({"value": pa.concat_arrays([values, pa.nulls(1, values.type)]), "published": as_column(left, out)})
         connection.register("mapped", mapped)
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM mapped")
@@ -100,7 +106,7 @@ def published_source(
 
 
 def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -> list[Any]:
-    given = as_given(values, original, name)
+    given = with_source_types(values, original, name)
     return plain_values(given if given.type == kind or not pt.is_timestamp(kind) else given.cast(kind))
 
 
@@ -131,7 +137,7 @@ def _worked_out(
         "ON c.value = f.value ORDER BY c.value NULLS LAST",
     )
     there = len(found["value"]) - found["value"].null_count
-    values = as_given(found["value"].slice(0, there), original, name)
+    values = with_source_types(found["value"].slice(0, there), original, name)
     others = [found[one].to_pylist() for one in ("people", "first", "records")]
     rows = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
     nulls = int(others[0][there]) if there < len(others[0]) else 0
@@ -172,7 +178,7 @@ def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: 
         if not job.columns.person:
             few = _few(connection, f"SELECT {quote(name)} AS value, count(*) AS people FROM {release} GROUP BY 1", k)
             faults += _fault(name, few, k, "records")
-        elif people and name in (known := values_known(job, people)):
+        elif people and name in (known := person_values_known(job, people)):
             value, kept = f"value_{known.index(name)}", read_people(people)[1]
             who = f"SELECT {value} AS value, count(DISTINCT person) FILTER (person <> 0) AS people FROM {kept} GROUP BY 1"
             faults += _fault(name, _few(connection, who, k), k, "persons")
@@ -194,3 +200,56 @@ def _few(connection: duckdb.DuckDBPyConnection, counts: str, k: int) -> int:
 
 def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
     return [f"column '{name}' publishes {counted(few, 'value')} of fewer than {k:,} {unit}"] if few else []
+
+
+def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
+    """Returns what the labels of each quasi-identifier lost, by its name.
+
+    Args:
+        job: The job.
+        rows: Of the release.
+        original: Has the types of the source's columns; none of its values is looked at.
+    """
+    known = set(original.columns.names)
+    return {qid.name: _lost(job, rows, original, qid) for qid in job.columns.quasi_identifiers if qid.name in known}
+
+
+def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
+    """Returns what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one."""
+    others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
+    found = {}
+    for name in rows.types("release"):
+        if name not in others:
+            counted = rows.counted(passed_sql(rows.release, quote(name)), "release")
+            [(distinct, alone, values)] = rows.connection.execute(f"FROM {counted}").fetchall()
+            found[name] = int(distinct), int(alone), int(values)
+    return found
+
+
+def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
+    columns = published_columns(job, qid)
+    counted = label_groups(rows.alike(rows.release), tuple(map(quote, columns)))
+    labels = fetched(rows.connection, f"FROM {rows.grouped('release', counted)}")
+    kind, records = original.columns.field(qid.name).type, labels.pop("records").to_numpy()
+    reading = _reading(job, qid, kind)
+    published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
+    if len(published) == 1 and not _is_text(published[0].type):
+        # Of their own type values are published as they are, and they may be millions.
+        return released_column(reading, records)
+    return column_loss(reading, label_texts(job, qid, kind, published), records)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pt.is_string, pt.is_large_string))
+
+
+def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> Reading:
+    spec, way = qid.hierarchy, way_of(job, qid)
+    ranged = in_ranges(job, qid)
+    rows = rows_of_lists(qid.name, spec, job.folder) if isinstance(spec, CsvHierarchy | TreeHierarchy) else ()
+    if way == "prefix":
+        return Reading(kind, rows, mask=MASK)
+    if isinstance(spec, PrefixHierarchy) and not (ranged and not _is_text(kind)):
+        sparse = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
+        return Reading(kind, rows, mask=spec.mask, sparse=sparse, sets=way == "set")
+    return Reading(kind, rows, ranged, sets=way == "set")
