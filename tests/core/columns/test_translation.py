@@ -16,6 +16,7 @@ from core.columns.domains import Domain, read_domains
 from core.columns.translation import Translation
 from core.histograms.domain_counts import DomainCounter, add_up
 from core.histograms.histogram import HistogramCounter, merge_parts
+from tests.house.replaced import CODING_WORD
 
 NAMES = ("colour", "size")
 TYPES = (pa.string(), pa.int64())
@@ -44,7 +45,7 @@ def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[Words, np.ndarray]:
 
 @given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([7, 1 << 62]))
 def test_translated_chunks_add_up_to_the_histogram_of_all_records(chunks: list[Rows], word: int) -> None:
-    with patch("core.columns.coding.WORD", word):
+    with patch(CODING_WORD, word):
         whole = read_domains(add_up([table(rows) for rows in chunks], TYPES).table(), NAMES)
         packing, parts = Packing(tuple(domain.size for domain in whole)), []
         for rows in chunks:

@@ -28,6 +28,7 @@ from tasks.publication.verify_and_publish import read_or_recall
 from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in, other_job
+from tests.house.replaced import CONTENTS_KEPT
 from tests.jobs import QIDS, write_parquet
 
 GROWN = pa.concat_tables([TABLE, LATER.slice(0, 5)])
@@ -62,7 +63,7 @@ def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_p
 
 @pytest.mark.ci
 def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 64)
+    monkeypatch.setattr(CONTENTS_KEPT, 64)
     job = job_in(tmp_path)
     anonymise(job)
     [sketch] = registry(tmp_path).glob("*.sketch")
@@ -76,7 +77,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
 def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.KEPT", 2)
+    monkeypatch.setattr(CONTENTS_KEPT, 2)
     job = job_in(tmp_path, TABLE.slice(0, 250))
     anonymise(job)
     write_parquet(tmp_path / "people", TABLE.slice(247))

@@ -16,6 +16,7 @@ from schemas.job.job import load_job
 from tasks.lattice.lattice_search import lattice_of
 from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import people_job
 
 NAMES = "abcdefgh"
@@ -70,7 +71,7 @@ def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(an
 def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
 ) -> None:
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     made = anonymise(job(tmp_path), f"method.effort={effort}")
     root = made.untold.search["root"]
     assert isinstance(root, list)

@@ -28,6 +28,7 @@ from tests.flows.privacy.test_sensitive import MODELS, safe
 from tests.flows.privacy.test_sensitive import job as sensitive_job
 from tests.flows.privacy.test_sensitive import table as sensitive_table
 from tests.flows.privacy.test_treatments import as_text, payload
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import PAYLOAD, QIDS, class_sizes, digests, generalise, people, people_job, released, write_parquet
 
 TABLE = people(400, seed=2)
@@ -179,7 +180,7 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(
 @pytest.mark.ci
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = anonymise(people_job(tmp_path / "free", TABLE), *settings("cell", 2))
-    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     short = anonymise(people_job(tmp_path / "short", TABLE), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node

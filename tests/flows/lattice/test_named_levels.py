@@ -18,6 +18,7 @@ from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.covering import each_pair
 from tests.flows.lattice.test_objectives import QIDS, RECORDS, TABLE, K, Node, charges, cost, job
+from tests.house.replaced import OPTIMUM_BRANCHED, ROOTS_BYTES_PER_CELL, SOURCE_SIZES_SHARE
 from tests.jobs import LEVELS, generalise, released
 
 WITHIN = {"sex": [0, 1], "age": [1, 3], "zip": [1, 2]}
@@ -39,9 +40,9 @@ def allowed(limit: str, within: dict[str, list[int]]) -> list[Node]:
 
 def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "several roots":
-        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     if way == "branch and bound":
-        monkeypatch.setattr("tasks.lattice.optimum.BRANCHED", 1)
+        monkeypatch.setattr(OPTIMUM_BRANCHED, 1)
 
 
 @pytest.mark.ci
@@ -138,7 +139,7 @@ def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_
     settings = ["suppression.limit=0.9", "chunk_rows=50"]
     finest = anonymise(job(tmp_path / "finest"), *settings).untold
     coarser = anonymise(job(tmp_path / "coarser"), *settings, "method.node=[1, 2, 1]").untold
-    monkeypatch.setattr("tasks.counting.source_sizes.SHARE", 1 << 40)
+    monkeypatch.setattr(SOURCE_SIZES_SHARE, 1 << 40)
     spilt = anonymise(job(tmp_path / "spilt"), *settings, "method.node=[1, 2, 1]").untold
     assert finest.risk
     assert finest.risk == coarser.risk == spilt.risk

@@ -22,6 +22,7 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import CommandLine
+from tests.house.replaced import CELLS_BYTES_PER_ROW, CODING_BYTES_PER_RECORD
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.laws import THOROUGHLY
 from tests.oracles.hierarchies import first_appearance
@@ -265,8 +266,8 @@ def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, met
 
 @pytest.mark.ci
 def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.records.coding.BYTES_PER_RECORD", 1_000_000)
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr(CODING_BYTES_PER_RECORD, 1_000_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 1_000_000)
     made = run(job_for(tmp_path, "rayden"), "privacy.k=4", "method.fragments.sample=1")
     assert made.untold.search["fragments"] > 1
     assert made.manifest.released == len(TABLE)

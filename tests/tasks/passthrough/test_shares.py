@@ -12,6 +12,7 @@ from tasks.passthrough import untreated
 from tasks.passthrough.untreated import look_through
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
+from tests.house.replaced import FIGURES_MOST_LOOKED_AT
 from tests.jobs import job_of, people, people_job
 
 ROWS = 400
@@ -42,7 +43,7 @@ def test_shares_give_the_figures_of_one_sum(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.slow
 def test_what_is_looked_at_are_values_of_least_digest_whatever_is_summed_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More values than are looked at: of every group's sample a part is left over."""
-    monkeypatch.setattr("tasks.passthrough.figures.MOST_LOOKED_AT", 7)
+    monkeypatch.setattr(FIGURES_MOST_LOOKED_AT, 7)
     job = people_job(tmp_path, TABLE, columns=COLUMNS)
     expected = looked(job, "here")
     monkeypatch.setattr(untreated, "workers_elsewhere", lambda: 2)
