@@ -24,8 +24,9 @@ from rich.table import Table
 from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import Mutant, mutants_of
 from benchmarks.mutants.nearest import NEAREST, nearest, room_of
-from benchmarks.mutants.reach import Reach, callers, cheapest_of, has_kernels, measured, read, written
+from benchmarks.mutants.reach import Reach, callers, cheapest_of, kernels, measured, read, written
 from benchmarks.mutants.trial import Copy, Stage, Verdict
+from benchmarks.mutants.within import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("core", "tasks")
@@ -74,12 +75,29 @@ class Asked:
         self._tests, self._marks, self._limit, self._then = cheapest_of(reaches), marks, limit, then
         self._sources = {str(path.relative_to(ROOT)): path.read_text("utf-8") for layer in LAYERS for path in _modules(layer)}
 
+    def is_compiled(self, mutant: Mutant) -> bool:
+        """Tells whether numba compiles the function of a fault."""
+        return mutant.function in kernels(ast.parse(self._sources[mutant.path]))
+
+    def planned(self, mutant: Mutant) -> Planned | None:
+        """Returns how a fault is tried within a process of many; None if it cannot be."""
+        tests = self._reaching(mutant)
+        if self.is_compiled(mutant) or not tests:
+            return None
+        sums = accumulate(one.seconds for one in tests)
+        names = [one.test for one, total in zip(tests, sums, strict=True) if total <= self._limit] or [tests[0].test]
+        source = mutant.applied(self._sources[mutant.path])
+        return Planned(mutant.name, mutant.path, mutant.function, source, names, STARTING + TIMES * self._limit)
+
+    def _reaching(self, mutant: Mutant) -> list[Reach]:
+        """Returns the tests that are known to reach a fault, cheapest first."""
+        noted = not kernels(ast.parse(self._sources[mutant.path]))
+        at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
+        return sorted({test for one in at for test in self._tests.get(one, ())}, key=lambda test: (test.seconds, test.test))
+
     def stages(self, mutant: Mutant) -> list[Stage]:
         """Returns the tests of a fault: a few first, which mostly suffice, so that the files of the others are not even read."""
-        compiles = has_kernels(ast.parse(self._sources[mutant.path]))
-        known = callers(self._sources, mutant.path, mutant.function) if compiles else {f"{mutant.path}:{mutant.function}"}
-        tests = sorted({test for one in known for test in self._tests.get(one, ())}, key=lambda test: (test.seconds, test.test))
-        starting = STARTING + COMPILING * compiles
+        tests, starting = self._reaching(mutant), STARTING + COMPILING * self.is_compiled(mutant)
         sums = list(accumulate(one.seconds for one in tests))
         # The cheapest one is asked whatever it costs.
         affordable = max(sum(total <= self._limit for total in sums), 1)
@@ -91,11 +109,17 @@ class Asked:
         return asked + [Stage((test,), TIMES * self._limit + starting, marks) for marks in reversed(further) for test in near]
 
 
-def play(mutants: Sequence[Mutant], copy: Copy, asked: Asked, kept: Path | None) -> Mapping[Mutant, Verdict]:
+def play(mutants: Sequence[Mutant], copy: Copy, asked: Asked, marks: str, kept: Path | None) -> Mapping[Mutant, Verdict]:
     """Tries each mutant; what was tried before and written to ``kept`` is taken from there."""
     lines = kept.read_text().splitlines() if kept and kept.exists() else []
     known: dict[str, list[object]] = dict(json.loads(line) for line in lines)
     verdicts: dict[Mutant, Verdict] = {}
+    plan = [planned for one in mutants if one.name not in known and (planned := asked.planned(one))]
+    for name, verdict in copy.tried_within(plan, marks).items() if plan else ():
+        known[name] = list(verdict)
+        if kept:
+            with kept.open("a") as file:
+                file.write(json.dumps([name, list(verdict)]) + "\n")
     for number, one in enumerate(mutants, start=1):
         if one.name in known:
             killed, seconds = known[one.name]
@@ -180,7 +204,7 @@ def main(given: Sequence[str] | None = None) -> None:
     with TemporaryDirectory() as folder:
         copy = Copy(ROOT, Path(folder))
         copy.make_ready(["tests"])
-        verdicts = play(chosen, copy, asked, options.kept)
+        verdicts = play(chosen, copy, asked, options.marks, options.kept)
         failing = failing_without(copy, verdicts)
     printed({one: verdict._replace(killed="") if verdict.killed in failing else verdict for one, verdict in verdicts.items()})
 

@@ -42,7 +42,7 @@ class Reach(NamedTuple):
 def noting(source: str, path: str) -> str:
     """Returns a module whose functions note that they are called; a module with compiled loops as it is."""
     tree = ast.parse(source)
-    if has_kernels(tree):
+    if kernels(tree):
         return source
     for name, function in _functions(tree.body, ""):
         at = 1 if ast.get_docstring(function, clean=False) is not None else 0
@@ -50,9 +50,13 @@ def noting(source: str, path: str) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def has_kernels(tree: ast.Module) -> bool:
-    """Tells whether numba compiles functions of a module."""
-    return any(isinstance(one, ast.Name) and one.id in DECORATORS for _, made in _functions(tree.body, "") for one in _decorators(made))
+def kernels(tree: ast.Module) -> set[str]:
+    """Returns the functions of a module that numba compiles."""
+    return {
+        name
+        for name, made in _functions(tree.body, "")
+        if any(isinstance(one, ast.Name) and one.id in DECORATORS for one in _decorators(made))
+    }
 
 
 def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
@@ -77,7 +81,7 @@ def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
             for name, made in _functions(tree.body, ""):
                 if names & {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(made)}:
                     found.add(f"{other}:{name}")
-                    left += [(other, name)] if has_kernels(tree) else []
+                    left += [(other, name)] if kernels(tree) else []
     return found
 
 

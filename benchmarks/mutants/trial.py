@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.mutants.mutations import Mutant
+from benchmarks.mutants.within import PLAN, POISONED, Planned
 
 PATIENCE = 10
 """Seconds of wall clock for each CPU second that a trial may take, after which it is ended on however busy a machine."""
@@ -78,6 +80,32 @@ class Copy:
         }
         for command in (["compileall", "-q", "core", "schemas", "tasks", "flows", "data", "benchmarks"], ["pytest", "--co", "-q", *tests]):
             subprocess.run([sys.executable, "-m", *command], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, check=False)
+
+    def tried_within(self, plan: Sequence[Planned], marks: str) -> dict[str, Verdict]:
+        """Tries faults in as few processes as may be; one that a process did not survive, or that left something of itself, is not told.
+
+        Args:
+            plan: The faults with their tests.
+            marks: As pytest's ``-m``.
+        """
+        file, asked = self.folder / "plan.jsonl", self.folder / "asked.txt"
+        file.write_text("".join(json.dumps(one) + "\n" for one in plan), "utf-8")
+        asked.write_text("".join(f"{name}\n" for name in sorted({test.split("::")[0] for one in plan for test in one.tests})), "utf-8")
+        verdicts = file.with_suffix(".verdicts")
+        verdicts.unlink(missing_ok=True)
+        options = ["-q", "--no-header", "-p", "no:warnings", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
+        environment = os.environ | {"PYTHONPATH": str(self.folder), PLAN: str(file), "PYTHONDONTWRITEBYTECODE": "1"}
+        begun = -1
+        # Each process goes on behind the fault at which the one before it ended.
+        while ((lines := verdicts.read_text().splitlines() if verdicts.exists() else []) and len(lines) > begun) or begun < 0:
+            begun = len(lines)
+            made = subprocess.run(
+                [sys.executable, "-m", "pytest", *options], cwd=self.folder, env=environment, capture_output=True, check=False
+            )
+            if made.returncode == 0:
+                break
+        found = {name: (killed, seconds) for name, killed, seconds in map(json.loads, verdicts.read_text().splitlines())}
+        return {name: Verdict(killed, seconds) for name, (killed, seconds) in found.items() if killed not in (None, POISONED)}
 
     def tried(self, mutant: Mutant | None, stages: Sequence[Stage]) -> Verdict:
         """Runs tests with a fault in the copy up to the first that fails, and takes the fault out again.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants.__main__ import FIRST, Asked, sample
@@ -11,6 +12,8 @@ from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import mutants_of
 from benchmarks.mutants.nearest import NEAREST, nearest
 from benchmarks.mutants.reach import NOTED, Reach, callers, cheapest_of, noting
+from benchmarks.mutants.trial import Copy
+from benchmarks.mutants.within import Planned
 from tests.places import ROOT
 
 SOURCE = '''
@@ -108,3 +111,31 @@ def test_the_cheapest_tests_that_reach_a_fault_are_asked_as_far_as_time_goes() -
     assert sum(len(stage.tests) for stage in Asked(reaches, "not slow", 40).stages(one)) == 100
     assert [stage.tests for stage in Asked([dear], "not slow", 1).stages(one)] == [[dear.test]], "one is asked whatever it costs"
     assert [stage.tests[0] for stage in Asked([], "not slow", 60).stages(one)] == list(nearest(one.path))
+
+
+def test_a_function_with_a_fault_is_noticed_by_its_tests_and_is_itself_again_afterwards(tmp_path: Path) -> None:
+    source = "def doubled(number):\n    return 2 * number\n\n\ndef halved(number):\n    return number // 2\n"
+    (tmp_path / "kept.py").write_text(source)
+    tests = (
+        "import kept\n\n\ndef test_two():\n    assert kept.doubled(2) == 4\n\n\ndef test_three():\n    assert kept.doubled(3) == 6\n\n\n"
+        "def test_all():\n    assert kept.halved(5) == 2\n"
+    )
+    (tmp_path / "test_kept.py").write_text(tests)
+    names = [f"test_kept.py::test_{name}" for name in ("two", "three", "all")]
+    plus, one, never = (
+        source.replace("2 * number", "2 + number"),
+        source.replace("number //", "number -"),
+        source.replace("2\n", "(1 + 1)\n"),
+    )
+    loops = source.replace("    return number //", "    while True:\n        pass\n    return number //")
+    plan = [
+        Planned("plus", "kept.py", "doubled", plus, names, 60), Planned("loops", "kept.py", "halved", loops, names, 1),
+        Planned("same", "kept.py", "halved", never, names, 60), Planned("minus", "kept.py", "halved", one, names, 60),
+    ]  # fmt: skip
+    copy = Copy.__new__(Copy)
+    copy.folder = tmp_path
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    verdicts = copy.tried_within(plan, "not slow")
+    assert {name: verdict.killed for name, verdict in verdicts.items()} == {
+        "plus": names[1], "loops": names[2], "same": "", "minus": names[2],
+    }  # fmt: skip

@@ -143,6 +143,7 @@ def test_artefacts_that_are_damaged_are_not_compared(anonymise: Anonymise, tmp_p
     assert (overlap.shared, overlap.unmeasured) == (None, "its artefacts are gone")
 
 
+@pytest.mark.ci
 def test_a_link_in_the_place_of_the_registry_is_not_followed(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     (tmp_path / "elsewhere").mkdir()
@@ -156,6 +157,7 @@ def test_a_link_in_the_place_of_the_registry_is_not_followed(anonymise: Anonymis
     assert not list((tmp_path / "releases").glob("people-*"))
 
 
+@pytest.mark.ci
 def test_a_file_in_the_place_of_the_registry_is_told_in_a_sentence(direct: CommandLine, tmp_path: Path) -> None:
     job_in(tmp_path)
     (tmp_path / ".skald").mkdir()
@@ -282,6 +284,7 @@ def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise:
     assert (overlap.release, overlap.unmeasured) == ("before", "its manifest cannot be read")
 
 
+@pytest.mark.ci
 def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

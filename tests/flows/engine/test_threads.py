@@ -90,6 +90,7 @@ def test_tasks_that_work_at_a_time_share_out_the_threads_of_the_job(tmp_path: Pa
     assert used == [share] * calls
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_search_takes_the_threads_of_the_job_and_no_more(

@@ -40,6 +40,7 @@ def check(drawn: LatticeMap, k: int, limit: Fraction) -> None:
             assert (one.status == "fails") == (failing(one.node, k) > floor(limit * 240)), one
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", ["0", "0.05"])
 def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path: Path, limit: str) -> None:
@@ -57,6 +58,7 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
     assert snapshot(tmp_path / "releases") == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "settings", [["method.root=dense"], ["privacy.l={disease: {distinct: 2}}"], []], ids=["dense", "sensitive", "roots"]
 )

@@ -62,6 +62,7 @@ def test_the_node_is_the_best_of_those_within_the_levels(
     assert job_faults(load_job(tmp_path / "job.yaml", settings), manifest) == ([], [])
 
 
+@pytest.mark.ci
 def test_precision_is_a_share_of_the_whole_hierarchy_whatever_is_left_out(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path), SETTING, "suppression.limit=0.4").manifest
     shares = [level / (len(LEVELS[qid]) - 1) for qid, level in zip(QIDS, made.node or (), strict=True)]
@@ -145,6 +146,7 @@ def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_
     assert finest.risk == coarser.risk == spilt.risk
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("node", [(1, 2, 1), (0, 3, 2), (1, 1, 3)])
 def test_any_node_is_counted_as_record_by_record(anonymise: Anonymise, tmp_path: Path, node: Node) -> None:

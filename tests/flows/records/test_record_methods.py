@@ -103,6 +103,7 @@ def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     assert min(sizes) >= 4
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_published_covers_the_record(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -211,6 +212,7 @@ def test_a_pool_below_k_is_suppressed_within_the_limit_or_refused(run: Anonymise
     assert run(job, "privacy.k=11", "suppression.limit=0", "method.pool=join").manifest.released == 20
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", METHODS)
 def test_what_cannot_be_done_is_said(run: Anonymise, tmp_path: Path, method: str) -> None:
     job = job_for(tmp_path, method)

@@ -75,6 +75,7 @@ def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
     assert digests(rounds.folder) == digests(whole.folder)
 
 
+@pytest.mark.ci
 def test_long_texts_are_written_so_that_a_reader_with_little_memory_can_read_them(tmp_path: Path) -> None:
     texts = pa.array([f"{number:05d}" * 1_000 for number in range(15_000)])
     schema = pa.schema([("essay", pa.string())])

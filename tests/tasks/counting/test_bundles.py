@@ -72,6 +72,7 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
         return [[one.digests.tolist(), one.counts.tolist(), one.whole] for one in sketches], repeats, read
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("most", [20, 5000], ids=["a sample", "all"])

@@ -29,6 +29,7 @@ def looked(path: Path, work: str) -> tuple[bytes, object, list[str]]:
         return made.read_bytes(), (made.name, found, source.text_bytes, source.own_texts), steps
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("files", [3, 1])
 def test_shares_give_the_figures_of_one_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> None:

@@ -53,6 +53,7 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
     assert plan.release == manifest.release
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("method", "said"), [({}, True), ({"refused": "next"}, False), ({"mode": "relaxed"}, False)], ids=str)
 def test_a_plan_tells_what_to_write_where_l_keeps_classes_whole(tmp_path: Path, method: dict, said: bool) -> None:
     """The first column is the better one to cut by and tells the secret; the second does not."""
