@@ -13,6 +13,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
@@ -60,7 +61,7 @@ def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 
 
 class Asked:
-    """Which tests are asked about a fault: those that reach its function, cheapest first, for so many CPU seconds.
+    """Which tests are asked about a fault: those that reach its function, for so many CPU seconds.
 
     Of a function that numba compiles it is known who calls it. Where no test is known, the nearest are asked.
 
@@ -72,7 +73,8 @@ class Asked:
     """
 
     def __init__(self, reaches: Sequence[Reach], marks: str, limit: int, then: str = "") -> None:
-        self._tests, self._marks, self._limit, self._then = cheapest_of(reaches), marks, limit, then
+        self._reaches, self._tests = reaches, cheapest_of(reaches)
+        self._marks, self._limit, self._then = marks, limit, then
         self._sources = {str(path.relative_to(ROOT)): path.read_text("utf-8") for layer in LAYERS for path in _modules(layer)}
 
     def is_compiled(self, mutant: Mutant) -> bool:
@@ -90,10 +92,15 @@ class Asked:
         return Planned(mutant.name, mutant.path, mutant.function, source, names, STARTING + TIMES * self._limit)
 
     def _reaching(self, mutant: Mutant) -> list[Reach]:
-        """Returns the tests that are known to reach a fault, cheapest first."""
+        """Returns the tests that are known to reach a fault: first those of files that import its module, and cheapest first."""
         noted = not kernels(ast.parse(self._sources[mutant.path]))
         at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
-        return sorted({test for one in at for test in self._tests.get(one, ())}, key=lambda test: (test.seconds, test.test))
+        found = {test for one in at for test in self._tests.get(one, ())}
+        line = f"from {mutant.path.removesuffix('.py').replace('/', '.')} import"
+        own = {test for test in self._reaches if line in _text(test.test.split("::")[0])}
+        # What tests call themselves of a module with compiled loops is not noted.
+        found |= own if not noted else set()
+        return sorted(found, key=lambda test: (test not in own, test.seconds, test.test))
 
     def stages(self, mutant: Mutant) -> list[Stage]:
         """Returns the tests of a fault: a few first, which mostly suffice, so that the files of the others are not even read."""
@@ -107,6 +114,11 @@ class Asked:
         further = [marks for marks in (self._then, "" if tests else self._marks) if marks]
         near = [test for test in nearest(mutant.path) if (ROOT / test).exists()]
         return asked + [Stage((test,), TIMES * self._limit + starting, marks) for marks in reversed(further) for test in near]
+
+
+@cache
+def _text(path: str) -> str:
+    return (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""
 
 
 def play(mutants: Sequence[Mutant], copy: Copy, asked: Asked, marks: str, kept: Path | None) -> Mapping[Mutant, Verdict]:

@@ -73,13 +73,15 @@ def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
         if one in seen:
             continue
         seen.add(one)
-        module, names = at.removesuffix(".py").replace("/", "."), {*called.split(".")[-2:]} - {"__init__"}
+        module, (*within, last) = at.removesuffix(".py").replace("/", "."), called.split(".")
+        # What makes an object is called by the name of its class.
+        wanted = within[-1] if within and last.startswith("__") else last
         for other, text in sources.items():
             if other != at and f"from {module} import" not in text:
                 continue
             tree = _parsed(text)
             for name, made in _functions(tree.body, ""):
-                if names & {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(made)}:
+                if wanted in {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(made)}:
                     found.add(f"{other}:{name}")
                     left += [(other, name)] if kernels(tree) else []
     return found

@@ -5,6 +5,7 @@ To start a process and read its tests takes longer than most trials. A fault in 
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import os
@@ -21,6 +22,8 @@ from hypothesis import Phase, settings
 
 PLAN = "SKALD_MUTANTS"
 """The variable that names the file of the plan: for each fault a line. What comes of it is written beside it."""
+PATIENCE = 10
+"""Seconds of wall clock for each CPU second of a limit, after which the process is ended and another one goes on."""
 POISONED = "poisoned"
 """The verdict on a fault after which the test that noticed it fails without it too."""
 
@@ -123,12 +126,15 @@ def _failed(session: pytest.Session, one: Planned, items: Sequence[Any]) -> str 
         if not functions or not items:
             return None
         signal.setitimer(signal.ITIMER_PROF, one.limit)
+        # Nothing in Python ends a compiled loop that has no end.
+        faulthandler.dump_traceback_later(PATIENCE * one.limit, exit=True)
         try:
             return _first_failed(session, items)
         except OvertimeError:
             return str(items[0].nodeid)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _first_failed(session: pytest.Session, items: Sequence[Any]) -> str:
