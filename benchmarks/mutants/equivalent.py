@@ -11,6 +11,10 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/search.py:Search._look: surely is failing -> False": (
         "Where both are the same array, the records of one are those of the other: it saves a sum."
     ),
+    "core/lattice/pareto_front.py:front_of: search is None or not seen -> ((search is None) and (not seen))": (
+        "Shares are always tried, and of no node there is no front either way."
+    ),
+    "tasks/verification/job_figures.py:_is_node_of: True -> False": "Both lists have one length, which was asked before.",
     "core/lattice/search.py:Search._look: above, least -> least, above": "The greater of two numbers is the same in either order.",
     "core/order/release_order.py:assign_files: 0 -> (0 + 1)": (
         "Any seed spreads the records of a class alike well, as long as it stays the same."

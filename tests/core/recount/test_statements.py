@@ -114,7 +114,7 @@ def test_classes_in_which_all_who_have_a_value_have_the_same_are_counted(held: R
 def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alone(connection: duckdb.DuckDBPyConnection) -> None:
     table(connection, "pairs", "combination BIGINT, person BIGINT, v VARCHAR", [(1, 1, "x"), (1, 2, "x"), (2, 3, "y"), (2, 4, None)])
     table(connection, "single", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 2, 4), ("y", 1, 4), (None, 1, 4)])
-    table(connection, "several", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("y", 1, 4), (None, 1, 4)])
+    table(connection, "several", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("y", 1, 4), (None, 1, 4), ("z", 0, 4)])
     everybody = "held = persons"
     assert answer(connection, classes_held_sql("pairs", "v", everybody, "single", nulls=True)) == (0,)
     assert answer(connection, classes_held_sql("pairs", "v", everybody, "several", nulls=True)) == (1,)

@@ -70,6 +70,13 @@ def test_what_is_said_otherwise_is_named(field: str, changes: dict[str, Any]) ->
     assert wrong(job(), **changes) == [f"'{field}'"]
 
 
+def test_a_method_without_levels_has_no_node_and_says_so() -> None:
+    cut = job(method={"name": "mondrian"})
+    said: dict[str, Any] = {"node": None, "levels": None, "lattice": None, "search": {}, "asked": terms_of(cut, None, list(TOPS.values()))}
+    assert wrong(cut, **said, optimal=NOT_FOR_NODES) == []
+    assert wrong(cut, **said, optimal="certified") == ["'optimal'"]
+
+
 def test_of_levels_that_the_job_names_alone_there_are_nodes_and_pictures() -> None:
     named = job(method={"name": "skald", "root": "occupied", "levels": {"age": [1, 2]}})
     drawn = DRAWN.model_copy(update={"heights": {"passes": (0, 1, 2, 1)}})
