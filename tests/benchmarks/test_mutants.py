@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
-from benchmarks.mutants.__main__ import sample
+from benchmarks.mutants.__main__ import FIRST, Asked, sample
 from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import mutants_of
 from benchmarks.mutants.nearest import NEAREST, nearest
+from benchmarks.mutants.reach import NOTED, Reach, callers, cheapest_of, noting
+from benchmarks.mutants.trial import Copy
+from benchmarks.mutants.within import Planned
 from tests.places import ROOT
 
 SOURCE = '''
@@ -70,3 +75,67 @@ def test_there_is_what_is_looked_at_and_what_is_asked() -> None:
         assert (ROOT / path).exists()
         assert all((ROOT / test).exists() for test in nearest(path))
     assert all(reason.endswith(".") for reason in EQUIVALENT.values())
+
+
+def test_functions_note_that_they_are_called_and_do_what_they_did() -> None:
+    names: dict[str, Any] = {NOTED: set()}
+    exec(noting("class Words:\n    def length(self, word):\n        'Say how long.'\n        return len(word)\n", "core/kept.py"), names)
+    assert names[NOTED] == set()
+    assert names["Words"]().length("four") == 4
+    assert names["Words"].length.__doc__ == "Say how long."
+    assert names[NOTED] == {"core/kept.py:Words.length"}
+    compiled = "@kernel\ndef doubled(number):\n    return 2 * number  # as it stands\n"
+    assert noting(compiled, "core/kept.py") == compiled
+
+
+def test_what_is_compiled_is_reached_by_those_who_call_it() -> None:
+    sources = {
+        "core/loops.py": "@kernel\ndef inner(x):\n    return x\n\n@kernel\ndef outer(x):\n    return inner(x)\n",
+        "core/sizes.py": "from core.loops import outer\n\ndef sizes(x):\n    return outer(x)\n\ndef others(x):\n    return x\n",
+        "core/strange.py": "def called(x):\n    return x.outer()\n",
+    }
+    assert callers(sources, "core/loops.py", "inner") == {"core/loops.py:outer", "core/sizes.py:sizes"}
+
+
+def test_the_cheapest_tests_that_reach_a_fault_are_asked_as_far_as_time_goes() -> None:
+    [one, *_] = mutants_of("core/recount/coverage.py", (ROOT / "core/recount/coverage.py").read_text("utf-8"))
+    at = f"{one.path}:{one.function}"
+    cheap = [Reach(f"tests/{number:03d}.py::test", 0.05, frozenset({at})) for number in range(100)]
+    dear = Reach("tests/flow.py::test", 50.0, frozenset({at, "core/else.py:f"}))
+    far = Reach("tests/far.py::test", 0.01, frozenset({"core/else.py:f"}))
+    reaches = [dear, *cheap, far]
+    assert [test.test for test in cheapest_of(reaches)["core/else.py:f"]] == [far.test, dear.test]
+    asked = [stage.tests for stage in Asked(reaches, "not slow", 60).stages(one)]
+    assert [len(tests) for tests in asked] == [FIRST, 101 - FIRST]
+    assert asked[-1][-1] == dear.test
+    assert sum(len(stage.tests) for stage in Asked(reaches, "not slow", 40).stages(one)) == 100
+    assert [stage.tests for stage in Asked([dear], "not slow", 1).stages(one)] == [[dear.test]], "one is asked whatever it costs"
+    assert [stage.tests[0] for stage in Asked([], "not slow", 60).stages(one)] == list(nearest(one.path))
+
+
+def test_a_function_with_a_fault_is_noticed_by_its_tests_and_is_itself_again_afterwards(tmp_path: Path) -> None:
+    source = "def doubled(number):\n    return 2 * number\n\n\ndef halved(number):\n    return number // 2\n"
+    (tmp_path / "kept.py").write_text(source)
+    tests = (
+        "import kept\n\n\ndef test_two():\n    assert kept.doubled(2) == 4\n\n\ndef test_three():\n    assert kept.doubled(3) == 6\n\n\n"
+        "def test_all():\n    assert kept.halved(5) == 2\n"
+    )
+    (tmp_path / "test_kept.py").write_text(tests)
+    names = [f"test_kept.py::test_{name}" for name in ("two", "three", "all")]
+    plus, one, never = (
+        source.replace("2 * number", "2 + number"),
+        source.replace("number //", "number -"),
+        source.replace("2\n", "(1 + 1)\n"),
+    )
+    loops = source.replace("    return number //", "    while True:\n        pass\n    return number //")
+    plan = [
+        Planned("plus", "kept.py", "doubled", plus, names, 60), Planned("loops", "kept.py", "halved", loops, names, 1),
+        Planned("same", "kept.py", "halved", never, names, 60), Planned("minus", "kept.py", "halved", one, names, 60),
+    ]  # fmt: skip
+    copy = Copy.__new__(Copy)
+    copy.folder = tmp_path
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    verdicts = copy.tried_within(plan, "not slow")
+    assert {name: verdict.killed for name, verdict in verdicts.items()} == {
+        "plus": names[1], "loops": names[2], "same": "", "minus": names[2],
+    }  # fmt: skip

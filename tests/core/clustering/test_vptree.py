@@ -16,6 +16,7 @@ from core.clustering.nearest import nearest
 from core.clustering.segments import nth_smallest
 from core.clustering.vptree import VantageTree, near_sizes
 from core.columns.data_parallel import at_most
+from tests.house.replaced import COF_LEAST_ROWS, VPTREE_LEAST_ROWS
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 
@@ -111,6 +112,6 @@ def test_several_cores_make_the_partitions_and_factors_of_one(records: Records, 
     with at_most(1):
         alone = tree.partition(points)
         factors = outlier_factors(points, alone, tree.k)
-    with at_most(threads), patch("core.clustering.vptree.LEAST_ROWS", 1), patch("core.clustering.cof.LEAST_ROWS", 1):
+    with at_most(threads), patch(VPTREE_LEAST_ROWS, 1), patch(COF_LEAST_ROWS, 1):
         assert tree.partition(points).tolist() == alone.tolist()
         assert outlier_factors(points, alone, tree.k).tolist() == factors.tolist()

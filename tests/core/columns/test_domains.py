@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import read_domains
 from core.histograms.domain_counts import DomainCounter, add_up, count_values
+from tests.house.replaced import DOMAIN_COUNTS_COMPACT_ROWS
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 
@@ -78,7 +79,7 @@ def test_any_cut_into_chunks_and_batches_in_any_order_gives_the_same_table(data:
 @given(st.data(), ROWS)
 def test_summing_up_early_changes_nothing(data: st.DataObject, rows: list[tuple[Any, Any]]) -> None:
     whole = counted([batch(data.draw, rows)])
-    with patch("core.histograms.domain_counts.COMPACT_ROWS", 2):
+    with patch(DOMAIN_COUNTS_COMPACT_ROWS, 2):
         assert counted([batch(data.draw, part) for part in pieces(data.draw, rows)]).equals(whole)
 
 

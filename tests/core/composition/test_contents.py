@@ -39,7 +39,9 @@ def test_equal_values_are_equal_however_they_are_stored() -> None:
     stored = [COLUMNS[0].cast(pa.int16()), COLUMNS[1].dictionary_encode(), COLUMNS[2], *COLUMNS[3:]]
     assert contents_of(stored, 4).tolist() == contents_of(COLUMNS, 4).tolist()
     assert [kind_of(one.type) for one in stored] == [kind_of(one.type) for one in COLUMNS]
-    assert kind_of(pa.int64()) != kind_of(pa.string())
+    assert len({kind_of(one) for one in (pa.int64(), pa.string(), pa.float64(), pa.date32())}) == 4
+    assert kind_of(pa.string()) == kind_of(pa.large_string()) == kind_of(pa.binary()), "their digests are those of the bytes"
+    assert contents_of([pa.array(["a"])], 1).tolist() == contents_of([pa.array([b"a"])], 1).tolist()
 
 
 EVERY = {f"{family} {name}": kind for family, kinds in FAMILIES.items() for name, kind in kinds.items()}

@@ -14,6 +14,7 @@ from core.columns.data_parallel import at_most
 from core.histograms.combinations import Combinations
 from core.histograms.histogram import count_cells
 from core.histograms.projections import Bundles
+from tests.house.replaced import COMBINATIONS_LEAST_ROWS, COMBINATIONS_PARTS, COMBINATIONS_SMALL
 
 
 @given(st.data())
@@ -29,9 +30,9 @@ def test_combinations_of_chunks_are_counted_by_their_records(data: st.DataObject
     # What is large is counted otherwise, what are many in parts, and both stay the same.
     small, least, parts = (data.draw(st.integers(1, 8)) for _ in range(3))
     with (
-        patch("core.histograms.combinations.SMALL", small),
-        patch("core.histograms.combinations.LEAST_ROWS", least),
-        patch("core.histograms.combinations.PARTS", parts),
+        patch(COMBINATIONS_SMALL, small),
+        patch(COMBINATIONS_LEAST_ROWS, least),
+        patch(COMBINATIONS_PARTS, parts),
         at_most(data.draw(st.integers(1, 3))),
     ):
         sizes, classes = added.sizes()

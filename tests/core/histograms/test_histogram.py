@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from core.columns.coding import PackedWords, Packing
 from core.histograms.histogram import Histogram, HistogramCounter, add_parts, count_cells, merge_parts, merge_sql, merge_way
+from tests.house.replaced import HISTOGRAM_COMPACT_KEYS, HISTOGRAM_COUNT_DENSE
 
 Row = tuple[int, ...]
 Cells = list[tuple[Row, int]]
@@ -60,7 +61,7 @@ def by_hand(rows: list[Row]) -> Cells:
 def test_each_way_is_taken(way: str) -> None:
     packing = Packing((3, 3))
     assert len(packing.words) == (2 if way == "several words" else 1)
-    with patch("core.histograms.histogram._count_dense", side_effect=RuntimeError):
+    with patch(HISTOGRAM_COUNT_DENSE, side_effect=RuntimeError):
         if way == "dense":
             with pytest.raises(RuntimeError):
                 count_cells(packed(packing, [(1, 2)]), packing.product)
@@ -93,7 +94,7 @@ def test_a_counter_gives_the_same_cells_for_any_batches(way: str, case: tuple[Pa
     packing, rows = case
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=5)))
     shuffled = data.draw(st.permutations(rows))
-    with patch("core.histograms.histogram.COMPACT_KEYS", keys):
+    with patch(HISTOGRAM_COMPACT_KEYS, keys):
         counter = HistogramCounter(packing)
         for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
             counter.add(packed(packing, shuffled[start:end]))

@@ -26,6 +26,7 @@ from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
 from core.recoding.prices import MOST_IN_TABLE, LabelPrices, label_prices
 from core.units.rows import EVERY_RECORD, RowPersons
+from tests.house.replaced import PRICES_MOST_IN_TABLE
 from tests.laws import tried
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Table
@@ -197,7 +198,7 @@ def test_what_is_written_down_of_classes_is_what_they_cost_with_each_record(
     if len(table.rows) < 2 * k:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.recoding.prices.MOST_IN_TABLE", most_in_table)
+        patch.setattr(PRICES_MOST_IN_TABLE, most_in_table)
         records, labels, made = classes_in(table, ways, k)
     # Before and after steps, which write only what is another now.
     for _ in range(2):

@@ -19,6 +19,16 @@ from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import unchanged
+from tests.house.replaced import (
+    BOUNDED_EVALUATIONS_KEPT_NODES,
+    BOUNDED_EVALUATIONS_MOST_READ_AGAIN,
+    BRANCH_AND_BOUND_MOST_REGIONS,
+    CELLS_SMALL_DENSE,
+    CODING_WORD,
+    RECORD_ROLLUPS_LEAST_BUNDLE,
+    ROLLUPS_LARGE,
+    ROLLUPS_SHRINK,
+)
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank
@@ -88,13 +98,13 @@ def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st
 def test_small_memories_and_several_words_change_nothing(data: st.DataObject, objective: str, cells: int, regions: int, nodes: int) -> None:
     example, k, limit = cases(data.draw)
     with (
-        patch("core.histograms.rollups.LARGE", 2),
-        patch("core.histograms.rollups.SHRINK", 2),
-        patch("core.histograms.cells.SMALL_DENSE", 0),
-        patch("core.columns.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
-        patch("core.histograms.record_rollups.LEAST_BUNDLE", data.draw(st.sampled_from([1, 6, 1 << 10]))),
-        patch("core.lattice.branch_and_bound.MOST_REGIONS", regions),
-        patch("core.lattice.bounded_evaluations.CACHED_NODES", nodes + 1),
+        patch(ROLLUPS_LARGE, 2),
+        patch(ROLLUPS_SHRINK, 2),
+        patch(CELLS_SMALL_DENSE, 0),
+        patch(CODING_WORD, data.draw(st.sampled_from([8, 1 << 62]))),
+        patch(RECORD_ROLLUPS_LEAST_BUNDLE, data.draw(st.sampled_from([1, 6, 1 << 10]))),
+        patch(BRANCH_AND_BOUND_MOST_REGIONS, regions),
+        patch(BOUNDED_EVALUATIONS_KEPT_NODES, nodes + 1),
     ):
         found = searched(example, k, limit, objective, cells=cells)
     best = best_node(example.rows, example.ladders, k, limit, objective)
@@ -159,7 +169,7 @@ def test_ended_early_the_bound_is_the_least_of_all_that_is_left() -> None:
 def test_regions_that_tie_with_the_best_stay_where_there_is_room_for_few() -> None:
     rows = [(5, 3, 4), (5, 4, 2), (2, 0, 3), (4, 3, 5), (5, 4, 1), (1, 0, 0), (2, 4, 3), (2, 0, 1)]
     example, limit = widths_over(rows, [1, 3], [1, 2, 4], [1, 2, 4]), Fraction(1, 4)
-    with patch("core.lattice.branch_and_bound.MOST_REGIONS", 1):
+    with patch(BRANCH_AND_BOUND_MOST_REGIONS, 1):
         check_optimum(searched(example, 3, limit, "dm_star"), example, 3, limit, "dm_star")
 
 
@@ -167,7 +177,7 @@ def test_regions_that_tie_with_the_best_stay_where_there_is_room_for_few() -> No
 @tried(40)
 def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int, large: bool) -> None:
     example, k, limit = cases(data.draw)
-    with patch("core.histograms.rollups.LARGE", 2), patch("core.lattice.bounded_evaluations.MOST_CELLS_REREAD", 0 if large else 1 << 18):
+    with patch(ROLLUPS_LARGE, 2), patch(BOUNDED_EVALUATIONS_MOST_READ_AGAIN, 0 if large else 1 << 18):
         assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
 
 
@@ -204,7 +214,7 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
     example, k, limit = cases(data.draw)
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
-    with patch("core.lattice.bounded_evaluations.MOST_CELLS_REREAD", 0 if large else 1 << 18):
+    with patch(BOUNDED_EVALUATIONS_MOST_READ_AGAIN, 0 if large else 1 << 18):
         found = Branching(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
     same(found, Search(histogram, example.hierarchies, Promise(k), most, objective, prices=prices).run())
 

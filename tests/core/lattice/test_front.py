@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import floor
 
 import pyarrow as pa
+import pytest
 from hypothesis import example as also
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +59,17 @@ def test_the_front_holds_the_optimum_of_every_share_and_nothing_beaten(example: 
         for other in nodes:
             mine, theirs = (one.gcp, one.suppressed, one.risk), (other.gcp, other.suppressed, other.risk)
             assert one is other or not all(a <= b for a, b in zip(mine, theirs, strict=True))
+
+
+def test_where_nothing_can_be_published_there_is_no_front() -> None:
+    assert front(tied(), 6)[0] == []
+
+
+def test_a_search_tells_what_its_node_costs_for_each_record_and_weight() -> None:
+    example = tied()
+    prices = prices_of("gcp", example.hierarchies, example.domains, weights=(1.0, 3.0))
+    search = Search(example.histogram((0, 0)), example.hierarchies, Promise(2), len(TIED), "gcp", prices=prices)
+    found = search.run()
+    assert found is not None
+    assert found.measured == {"weighted": pytest.approx(search.values[found.node] / (len(TIED) * 4))}
+    assert search.values[found.node] > 0

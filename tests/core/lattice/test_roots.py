@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL, BYTES_PER_CODE, bins, dense_root, most_cells, occupied_root
+from tests.house.replaced import ROOTS_LARGEST
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import Node, all_nodes, class_sizes, precision
 from tests.oracles.tables import Example, examples, nodes_of
@@ -127,7 +128,7 @@ def test_the_root_of_a_lattice_too_large_to_hold_fits_and_none_of_its_finer_neig
     example = data.draw(examples())
     records, memory = len(example.rows), data.draw(st.integers(0, 10_000))
     wide = BYTES_PER_CELL + BYTES_PER_CODE * len(example.hierarchies)
-    with patch("core.lattice.lattice.LARGEST", 0):
+    with patch(ROOTS_LARGEST, 0):
         root = chosen(example.hierarchies, memory) if chosen is dense_root else chosen(example.hierarchies, memory, records)
 
     def fits(node: Node) -> bool:

@@ -24,6 +24,15 @@ from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.units.class_table import unchanged
+from tests.house.replaced import (
+    CODING_WORD,
+    HISTOGRAM_DENSE_PER_CELL,
+    PROJECTIONS_BUNDLE,
+    RECORD_ROLLUPS_FOLDED,
+    RECORD_ROLLUPS_SHRINK,
+    ROLLUPS_LARGE,
+    ROLLUPS_SHRINK,
+)
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
@@ -153,10 +162,10 @@ def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataO
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     with (
-        patch("core.histograms.rollups.LARGE", 2),
-        patch("core.columns.coding.WORD", 8),
-        patch("core.histograms.histogram.DENSE_PER_CELL", 0),
-        patch("core.histograms.rollups.SHRINK", 2),
+        patch(ROLLUPS_LARGE, 2),
+        patch(CODING_WORD, 8),
+        patch(HISTOGRAM_DENSE_PER_CELL, 0),
+        patch(ROLLUPS_SHRINK, 2),
     ):
         check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
 
@@ -177,11 +186,11 @@ def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
 def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int, grids: bool, wide: bool) -> None:
     example = data.draw(examples())
     with (
-        patch("core.histograms.rollups.LARGE", 2),
-        patch("core.histograms.record_rollups.FOLDED", 1),
-        patch("core.histograms.record_rollups.SHRINK", 2),
+        patch(ROLLUPS_LARGE, 2),
+        patch(RECORD_ROLLUPS_FOLDED, 1),
+        patch(RECORD_ROLLUPS_SHRINK, 2),
         patch("core.histograms.record_rollups.fits_array", fits_array if grids else lambda packing, cells: False),
-        patch("core.columns.coding.WORD", 8 if wide else 1 << 62),
+        patch(CODING_WORD, 8 if wide else 1 << 62),
     ):
         root = example.histogram((0,) * len(example.hierarchies))
         decided = np.zeros([hierarchy.levels for hierarchy in example.hierarchies], np.int8)
@@ -227,7 +236,7 @@ def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject
     node = data.draw(nodes_of(example))
     finest = example.histogram((0,) * len(node))
     cut = data.draw(st.integers(0, finest.cells))
-    with patch("core.histograms.projections.BUNDLE", bundle):
+    with patch(PROJECTIONS_BUNDLE, bundle):
         bundles = Bundles(finest.packing)
         projection = Projection(finest.node, node, example.hierarchies, finest.records)
         for part in (slice(None, cut), slice(cut, None)):

@@ -18,6 +18,7 @@ from core.local_suppression.residual import RareCombinations
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
+from tests.house.replaced import CELL_SUPPRESSION_MOST_NUMBERS, CELL_SUPPRESSION_MOST_SETS
 from tests.laws import tried
 from tests.oracles import suppression
 from tests.oracles.suppression import Row, Safe
@@ -118,7 +119,7 @@ def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(tab
 @given(tables(), MODELS, st.sampled_from([1, 7, 1 << 24]))
 @tried(80)
 def test_records_with_more_stars_or_none_have_no_safe_pool_of_fewer_among_themselves(table: Table, model: Promise, held: int) -> None:
-    with patch("core.local_suppression.cell_suppression.MOST_NUMBERS", held):
+    with patch(CELL_SUPPRESSION_MOST_NUMBERS, held):
         stars, _ = starred(table, model)
     for size in range(len(table[0][0]) + 1):
         rest = [(row, value) for row, value in table if row not in stars or len(stars[row]) > size]
@@ -174,7 +175,7 @@ def test_the_optimum_is_reached_on_most_tiny_tables_and_missed_by_little(tiny: l
 
 @given(tables(30, 4), MODELS)
 def test_where_not_all_sets_are_tried_classes_are_safe_all_the_same_and_no_bound_is_told(table: Table, model: Promise) -> None:
-    with patch("core.local_suppression.cell_suppression.MOST_SETS", 4):
+    with patch(CELL_SUPPRESSION_MOST_SETS, 4):
         stars, found = starred(table, model)
     assert all(slow(table, model)(members) for members in suppression.classes_of(rows_of(table), stars).values())
     assert (found.least is None) == (len(varied(table)) > 2)

@@ -18,6 +18,7 @@ from core.privacy.models import PrivacyModel, Spread
 from core.privacy.promise import Promise
 from core.units.rows import EVERY_RECORD, RowPersons
 from tests.core.mondrian.test_partition import KS, MADE, Table, axes_of, models, tables
+from tests.house.replaced import PARTITION_FEW
 from tests.laws import tried
 from tests.oracles.mondrian import Mondrian
 from tests.oracles.persons import values_of
@@ -127,7 +128,7 @@ def test_several_cores_make_the_classes_of_one_row_by_row(table: Table, k: int, 
 def assert_alike(threads: int, cut: Callable[[], Partition]) -> None:
     with at_most(1):
         alone = cut()
-    with at_most(threads), patch("core.mondrian.partition.FEW", 0):
+    with at_most(threads), patch(PARTITION_FEW, 0):
         abreast = cut()
     assert abreast.order.tolist() == alone.order.tolist()
     assert abreast.starts.tolist() == alone.starts.tolist()

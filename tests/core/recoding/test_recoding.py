@@ -25,6 +25,7 @@ from core.recoding.recoding import (
     release_columns,
     take_labels,
 )
+from tests.house.replaced import CODING_WORD, RECODING_LOOK_UP_CELLS
 from tests.laws import tried
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built, domain_of
@@ -113,9 +114,9 @@ def test_a_cell_that_no_record_has_is_suppressed(case: Case, treatment: Treatmen
 @given(cases(), TREATMENTS)
 def test_look_up_search_and_several_words_assign_alike(case: Case, treatment: Treatment) -> None:
     plain = published(case[0], recoded(case, treatment))
-    with patch("core.recoding.recoding.LOOKUP_CELLS", 0):
+    with patch(RECODING_LOOK_UP_CELLS, 0):
         assert published(case[0], recoded(case, treatment)) == plain
-        with patch("core.columns.coding.WORD", 8):
+        with patch(CODING_WORD, 8):
             assert published(case[0], recoded(case, treatment)) == plain
 
 
@@ -198,7 +199,7 @@ def test_nothing_is_published_where_every_class_fails() -> None:
     recoding = recoded((example, (0, 0), 9), "drop")
     assert published(example, recoding) == [None] * 5
     assert (len(recoding.labels), len(recoding.sizes)) == (0, 0)
-    with patch("core.recoding.recoding.LOOKUP_CELLS", 0):
+    with patch(RECODING_LOOK_UP_CELLS, 0):
         assert published(example, recoding) == [None] * 5
 
 

@@ -29,6 +29,7 @@ from core.recount.labels.value_scales import value_scale, written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
+from tests.house.replaced import VALUE_SCALES_KEPT_ENDS
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 ODD = st.text("ab,{}[] -*", max_size=7)
@@ -330,7 +331,7 @@ def test_few_ends_are_kept_and_all_are_read_alike(numbers: list[int], kept: int,
     values = pa.array(numbers)
     edges = st.integers(-25, 25)
     labels = data.draw(st.lists(st.tuples(edges, edges).map(lambda ends: f"[{min(ends)} - {max(ends)}]") | edges.map(str), max_size=20))
-    with patch("core.recount.labels.value_scales.KEPT_ENDS", kept):
+    with patch(VALUE_SCALES_KEPT_ENDS, kept):
         scale = value_scale(values)
         assert scale is not None
         for label in labels:

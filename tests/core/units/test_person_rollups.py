@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core.units.class_table import unchanged
 from core.units.person_rollups import PersonRollUps
 from tests.core.units.tables_of_people import People, tables_of_people
+from tests.house.replaced import CODING_WORD, ROLLUPS_LARGE, ROLLUPS_SHRINK
 from tests.oracles.lattice import class_sizes
 from tests.oracles.persons import people_of, values_of
 from tests.oracles.tables import nodes_of
@@ -50,9 +51,9 @@ def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, ca
     table = data.draw(tables_of_people())
     root = (0,) * len(table.example.hierarchies)
     with (
-        patch("core.histograms.rollups.LARGE", 2),
-        patch("core.histograms.rollups.SHRINK", 2),
-        patch("core.columns.coding.WORD", 8 if narrow else 1 << 62),
+        patch(ROLLUPS_LARGE, 2),
+        patch(ROLLUPS_SHRINK, 2),
+        patch(CODING_WORD, 8 if narrow else 1 << 62),
     ):
         decided = np.zeros([hierarchy.levels for hierarchy in table.example.hierarchies], np.int8)
         rolled = PersonRollUps(table.example.histogram(root), table.example.hierarchies, capacity, decided, table.persons(root, 2), k)
@@ -71,7 +72,7 @@ def test_everybody_counts_once_for_each_of_their_values(data: st.DataObject, k: 
     axes = (*table.example.hierarchies[:last], unchanged(sensitive))
     root = (0,) * len(axes)
     node = (*(data.draw(st.integers(0, axes[qid].top)) for qid in qids), 0)
-    with patch("core.histograms.rollups.LARGE", 2 if kept else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
+    with patch(ROLLUPS_LARGE, 2 if kept else 1 << 20), patch(ROLLUPS_SHRINK, 2):
         decided = np.zeros([axis.levels for axis in axes], np.int8)
         rolled = PersonRollUps(table.example.histogram(root), axes, 100, decided, table.persons(root, 2), k, len(qids))
         whole = rolled.source_value_counts("s", last, sensitive.size)

@@ -25,6 +25,7 @@ from core.privacy.promise import Promise
 from core.units.class_table import unchanged
 from core.units.rows import RowPersons
 from tests.core.units.tables_of_people import People, tables_of_people
+from tests.house.replaced import ROLLUPS_LARGE, ROLLUPS_SHRINK
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
 from tests.oracles.tables import nodes_of
@@ -63,7 +64,7 @@ def test_who_is_in_a_class_stays_in_it_when_it_grows(table: People, k: int) -> N
 def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, small: bool) -> None:
     table = data.draw(tables_of_people())
     root = data.draw(nodes_of(table.example) | st.just((0,) * len(table.example.hierarchies)))
-    with patch("core.histograms.rollups.LARGE", 2 if small else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
+    with patch(ROLLUPS_LARGE, 2 if small else 1 << 20), patch(ROLLUPS_SHRINK, 2):
         search = Search(
             table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
             persons=table.persons(root, 2),
@@ -97,7 +98,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
 def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, cells: int) -> None:
     table = data.draw(tables_of_people())
     root = (0,) * len(table.example.hierarchies)
-    with patch("core.histograms.rollups.LARGE", 2):
+    with patch(ROLLUPS_LARGE, 2):
         found = Branching(
             table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
             UNLIMITED, cells, persons=table.persons(root, 2),

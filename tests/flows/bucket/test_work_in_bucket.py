@@ -256,6 +256,7 @@ def test_an_address_that_cannot_hold_work_is_refused(tmp_path: Path) -> None:
             load_job(people_job(tmp_path, TABLE, work=address))
 
 
+@pytest.mark.ci
 def test_work_within_source_or_target_is_refused(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
     for parts in (
         {"target": "s3://bucket/within/kept/out"},

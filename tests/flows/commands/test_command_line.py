@@ -361,6 +361,7 @@ def test_plan_tells_what_the_run_then_does(direct: CommandLine) -> None:
     assert "120 in 1 file, 1 chunk" in " ".join(again.split())
 
 
+@pytest.mark.ci
 def test_clean_removes_the_artefacts_and_no_release(direct: CommandLine) -> None:
     folder = direct.folder
     people_job(folder, TABLE)
@@ -400,6 +401,7 @@ def test_make_data_refuses_what_it_cannot_make(direct: CommandLine, arguments: l
     assert not (direct.folder / "some").exists()
 
 
+@pytest.mark.ci
 def test_settings_of_the_command_line_replace_those_of_the_job_file(direct: CommandLine) -> None:
     write_job(direct.folder, job_of(source={"path": "nowhere.parquet"}, privacy={"k": 2}))
     people_job(direct.folder / "data", TABLE)
@@ -417,6 +419,7 @@ def test_settings_of_the_command_line_replace_those_of_the_job_file(direct: Comm
 CLOSED = [("2>&-", "schema", 0), (">&-", "--help", 0), ("2>&-", "run nothing-here.yaml", 2)]
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("closed", "arguments", "code"), CLOSED)
 def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: str, arguments: str, code: int) -> None:

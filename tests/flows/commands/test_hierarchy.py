@@ -25,6 +25,7 @@ def rows(path: Path) -> list[list[str]]:
         return list(csv.reader(file, delimiter=";"))
 
 
+@pytest.mark.ci
 def test_a_draft_is_private_tells_counts_alone_and_serves_a_job(direct: CommandLine) -> None:
     write_parquet(direct.folder / "people", TABLE)
     done = direct("hierarchy", "draft", "people", "--column", "q", "--out", "q.csv")
@@ -50,6 +51,7 @@ def test_a_draft_of_csv_is_that_of_parquet(direct: CommandLine) -> None:
         assert rows(direct.folder / f"{column}-a.csv") == rows(direct.folder / f"{column}-b.csv")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_what_is_missing_is_added_at_the_end_and_the_job_runs_then(direct: CommandLine, end: str) -> None:

@@ -124,6 +124,7 @@ def test_the_column_of_people_is_proposed_whatever_its_name(direct: CommandLine,
     assert direct("plan", "job.yaml").returncode == 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("people", [1, 6000])
 def test_no_person_is_proposed_where_values_are_few_or_never_repeat(direct: CommandLine, people: int) -> None:
     table = visits("holder", people)
@@ -150,6 +151,7 @@ def nested(person: str, visit: str, ward: str, people: int, visits_each: int = 5
     )
 
 
+@pytest.mark.ci
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("names", "people", "each"),
@@ -210,6 +212,7 @@ def test_columns_of_which_nothing_tells_are_published_shared_and_cancel_no_claim
     assert "keeps 0.09" in done.stdout
 
 
+@pytest.mark.ci
 def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: CommandLine) -> None:
     table = people(50).append_column("visits_at", pa.array([[1, 2]] * 50)).append_column("scan", pa.array([b"x"] * 50))
     write_parquet(direct.folder / "people", table)
@@ -280,6 +283,7 @@ def test_what_is_published_as_values_is_shared_and_an_identifiers_name_counts_bu
     assert named.publish is None or flag
 
 
+@pytest.mark.ci
 def test_counts_decide_before_names_and_codes_get_ladders_and_outliers_no_widths(direct: CommandLine) -> None:
     random = np.random.default_rng(0)
     rows = 2000

@@ -106,6 +106,7 @@ def test_the_draft_of_the_example_data_publishes_something_useful_at_once(direct
     assert published(direct)["loss"]["gcp"] < 0.6
 
 
+@pytest.mark.ci
 def test_bands_codes_and_words_get_ladders_in_private_files_and_empty_columns_none(direct: CommandLine) -> None:
     write_parquet(direct.folder / "in", nameless(1500).append_column("empty", pa.nulls(1500, pa.string())))
     drafted = direct("init", "in")
@@ -125,6 +126,7 @@ def test_bands_codes_and_words_get_ladders_in_private_files_and_empty_columns_no
     assert "2 hierarchy files" in drafted.stdout
 
 
+@pytest.mark.ci
 def test_bands_that_look_like_codes_are_joined_with_their_neighbours(direct: CommandLine) -> None:
     bands = ["0-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60+"]
     write_parquet(direct.folder / "in", pa.table({"age": bands * 100, "sex": ["f", "m"] * 350}))
@@ -133,6 +135,7 @@ def test_bands_that_look_like_codes_are_joined_with_their_neighbours(direct: Com
     assert published(direct)["loss"]["gcp"] == 0
 
 
+@pytest.mark.ci
 def test_a_hierarchy_that_lies_beside_the_data_is_used_if_it_has_every_value_and_never_written_over(direct: CommandLine) -> None:
     folder = direct.folder
     write_csv(folder / "in" / "one.csv", nameless(1500).drop_columns(["c3"]))

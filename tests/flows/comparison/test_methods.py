@@ -138,6 +138,7 @@ def test_what_classes_can_hold_at_most_is_told_alike_for_levels_and_for_single_r
         assert found.gcp_values == found.gcp
 
 
+@pytest.mark.ci
 def test_a_method_that_cannot_run_the_job_is_listed_with_its_sentence(compared: Compared) -> None:
     [failed] = [run for run in compared.comparison.runs if run.failed]
     sentence = "Method 'canon' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'."

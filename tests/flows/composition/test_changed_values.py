@@ -67,6 +67,7 @@ def test_one_published_value_that_changed_is_one_who_left_and_one_who_came(
     assert not overlap.is_safe
 
 
+@pytest.mark.ci
 def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise, tmp_path: Path) -> None:
     rows, job = people(), job_in(tmp_path, overlaps="refuse")
     pq.write_table(table_of(rows), tmp_path / "people.parquet")

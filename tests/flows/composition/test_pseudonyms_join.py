@@ -282,6 +282,7 @@ def test_the_index_holds_no_pseudonym_is_private_and_is_of_one_size_whatever_the
     assert not list(folder_of(tmp_path).glob("*.next"))
 
 
+@pytest.mark.ci
 def test_a_refused_release_leaves_nothing_in_the_index(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
     before = {path.name: path.read_bytes() for path in folder_of(tmp_path).iterdir() if path.suffix in {".sets", ".family", ".next"}}

@@ -27,6 +27,7 @@ from tasks.publication.verify_and_publish import read_or_recall
 from tasks.source.extracts import open_run
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in, other_job
+from tests.house.replaced import CONTENTS_KEPT
 from tests.jobs import QIDS, write_parquet
 
 GROWN = pa.concat_tables([TABLE, LATER.slice(0, 5)])
@@ -61,7 +62,7 @@ def test_the_registry_is_private_and_holds_no_value_no_path_of_a_source_and_no_p
 
 @pytest.mark.ci
 def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 64)
+    monkeypatch.setattr(CONTENTS_KEPT, 64)
     job = job_in(tmp_path)
     anonymise(job)
     [sketch] = registry(tmp_path).glob("*.sketch")
@@ -75,7 +76,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
 def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", 2)
+    monkeypatch.setattr(CONTENTS_KEPT, 2)
     job = job_in(tmp_path, TABLE.slice(0, 250))
     anonymise(job)
     write_parquet(tmp_path / "people", TABLE.slice(247))
@@ -141,6 +142,7 @@ def test_artefacts_that_are_damaged_are_not_compared(anonymise: Anonymise, tmp_p
     assert (overlap.shared, overlap.unmeasured) == (None, "its artefacts are gone")
 
 
+@pytest.mark.ci
 def test_a_link_in_the_place_of_the_registry_is_not_followed(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     (tmp_path / "elsewhere").mkdir()
@@ -154,6 +156,7 @@ def test_a_link_in_the_place_of_the_registry_is_not_followed(anonymise: Anonymis
     assert not list((tmp_path / "releases").glob("people-*"))
 
 
+@pytest.mark.ci
 def test_a_file_in_the_place_of_the_registry_is_told_in_a_sentence(direct: CommandLine, tmp_path: Path) -> None:
     job_in(tmp_path)
     (tmp_path / ".skald").mkdir()
@@ -280,6 +283,7 @@ def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise:
     assert (overlap.release, overlap.unmeasured) == ("before", "its manifest cannot be read")
 
 
+@pytest.mark.ci
 def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,6 +226,7 @@ def test_refuse_ends_with_three_and_publishes_nothing(direct: CommandLine, tmp_p
     assert json.loads(direct("run", "job.yaml", "--json").stdout)["release"] == first["release"]
 
 
+@pytest.mark.ci
 def test_refuse_publishes_what_tells_no_more(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path, overlaps="refuse")
     anonymise(job)

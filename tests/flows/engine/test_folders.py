@@ -43,6 +43,7 @@ def untouched(direct: CommandLine, tmp_path: Path) -> Callable[[Path, str], None
     return check
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("work", "target", "sentence"),
     [
@@ -119,6 +120,7 @@ def test_an_empty_folder_of_the_users_is_taken_and_made_private(direct: CommandL
     assert stat.S_IMODE((tmp_path / "empty").stat().st_mode) == 0o700
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("link", [lambda path, victim: path.symlink_to(victim), lambda path, victim: path.hardlink_to(victim)])
 def test_a_lock_that_is_a_link_is_refused_and_what_it_leads_to_stays(
@@ -170,6 +172,7 @@ def test_a_link_in_the_place_of_staging_leads_no_record_out_of_the_target(
     assert not staging.is_symlink()
 
 
+@pytest.mark.ci
 def test_verify_leaves_a_work_folder_of_somebody_else_as_it_is(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     assert direct("run", job, *K).returncode == 0
@@ -182,6 +185,7 @@ def test_verify_leaves_a_work_folder_of_somebody_else_as_it_is(direct: CommandLi
     assert [path.name for path in (tmp_path / "documents").iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.ci
 def test_what_killed_runs_were_writing_is_cleared_by_the_next_run(anonymise: Anonymise, tmp_path: Path) -> None:
     """In the work folder, among its artefacts and in the registry of the folder of jobs; what is no file of theirs stays."""
     job = people_job(tmp_path, TABLE)

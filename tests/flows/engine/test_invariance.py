@@ -68,6 +68,7 @@ def test_any_small_table_gives_one_release_however_it_is_cut(anonymise, rows: in
     assert found[0] == found[1]
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
 @pytest.mark.parametrize("delimiter", [",", ";"])
@@ -78,6 +79,7 @@ def test_csv_gives_the_release_of_the_equivalent_parquet(anonymise, undisturbed,
     assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.ci
 def test_dictionary_columns_give_the_release_of_plain_ones(anonymise, undisturbed, tmp_path: Path) -> None:
     text = [name for name in TABLE.column_names if pa.types.is_string(TABLE[name].type)]
     coded = pa.table({name: TABLE[name].dictionary_encode() if name in text else TABLE[name] for name in TABLE.column_names})
@@ -85,6 +87,7 @@ def test_dictionary_columns_give_the_release_of_plain_ones(anonymise, undisturbe
     assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.ci
 def test_text_that_is_written_without_dictionaries_gives_the_same_release(anonymise, undisturbed, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     pq.write_table(TABLE, tmp_path / "people" / "000.parquet", use_dictionary=False, compression="none")
@@ -92,6 +95,7 @@ def test_text_that_is_written_without_dictionaries_gives_the_same_release(anonym
     assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.ci
 def test_names_of_the_source_files_leave_no_trace(anonymise, undisturbed, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=3)
     for number, path in enumerate(sorted((tmp_path / "people").iterdir())):

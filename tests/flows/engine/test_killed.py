@@ -152,6 +152,7 @@ def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_ru
     assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["CURRENT", release(tmp_path).name]
 
 
+@pytest.mark.ci
 def test_a_release_whose_pointer_cannot_be_written_is_said_to_be_published(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path
 ) -> None:

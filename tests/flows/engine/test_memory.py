@@ -66,6 +66,7 @@ def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path) 
     assert peak_of(tmp_path, job) < CEILING
 
 
+@pytest.mark.ci
 def test_few_records_take_no_memory_for_the_cells_that_there_could_be(tmp_path: Path) -> None:
     """A part of the lattice begins at 250 million possible cells, of which two thousand records occupy two thousand at most."""
     columns = {name: np.random.default_rng(place).integers(0, 150, 2_000) for place, name in enumerate("abcd")}

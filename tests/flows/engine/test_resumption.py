@@ -177,11 +177,13 @@ def test_artifacts_delete_leaves_no_raw_value_and_changes_no_byte(anonymise: Ano
     assert sorted(path for path in (tmp_path / "gone" / ".skald").rglob("*") if path.is_file()) == sorted(left)
 
 
+@pytest.mark.ci
 def test_what_only_a_release_needed_is_gone_after_its_publication(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(people_job(tmp_path, TABLE))
     assert not [name for name in artefacts(tmp_path) if name.startswith(("runs/", "files/"))]
 
 
+@pytest.mark.ci
 def test_the_same_job_on_the_same_data_is_a_no_op_that_says_so(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=2)
     first = anonymise(job)
@@ -237,6 +239,7 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
     assert made[-1] in seen
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("damage", ["data", "manifest"])
 def test_a_published_release_that_is_no_longer_whole_is_never_written_over(anonymise: Anonymise, tmp_path: Path, damage: str) -> None:

@@ -57,6 +57,7 @@ def test_a_folder_in_use_and_what_is_no_folder_of_ours_stay(tmp_path: Path) -> N
     assert not held.exists()
 
 
+@pytest.mark.ci
 def test_clean_leaves_what_a_command_at_work_uses(direct: CommandLine, tmp_path: Path) -> None:
     job = people_job(tmp_path)
     assert direct("run", job).returncode == 0

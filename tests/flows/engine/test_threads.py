@@ -19,6 +19,7 @@ from tasks.engine.calls import Call, workers_of
 from tasks.engine.runs import Run, locked_run
 from tasks.engine.steps import map_step
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import GRIDS_LEAST_ENTRIES, RECORD_ROLLUPS_FOLDED, ROLLUPS_LARGE
 from tests.jobs import digests, people, people_job
 
 TABLE = people(400)
@@ -89,6 +90,7 @@ def test_tasks_that_work_at_a_time_share_out_the_threads_of_the_job(tmp_path: Pa
     assert used == [share] * calls
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_search_takes_the_threads_of_the_job_and_no_more(
@@ -102,9 +104,9 @@ def test_a_search_takes_the_threads_of_the_job_and_no_more(
             super().__init__(workers, **options)
 
     monkeypatch.setattr("core.columns.data_parallel.ThreadPoolExecutor", Seen)
-    monkeypatch.setattr("core.histograms.record_rollups.LEAST_ENTRIES", 1)
-    monkeypatch.setattr("core.histograms.rollups.LARGE", 2)
-    monkeypatch.setattr("core.histograms.record_rollups.FOLDED", 1)
+    monkeypatch.setattr(GRIDS_LEAST_ENTRIES, 1)
+    monkeypatch.setattr(ROLLUPS_LARGE, 2)
+    monkeypatch.setattr(RECORD_ROLLUPS_FOLDED, 1)
     anonymise(people_job(tmp_path, TABLE), "privacy.k=4", f"threads={threads}")
     assert max(pools, default=1) == threads
 

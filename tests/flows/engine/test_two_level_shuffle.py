@@ -14,6 +14,7 @@ from tests.jobs import digests, people, people_job
 SETTINGS = ("chunk_rows=30", "rows_per_file=40", "privacy.k=4")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", [{"name": "skald"}, pytest.param({"name": "rayden"}, marks=pytest.mark.slow)], ids=["cells", "records"])
 def test_two_levels_give_the_bytes_of_one(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: dict[str, str]

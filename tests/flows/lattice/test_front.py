@@ -11,6 +11,7 @@ from tests.conftest import CommandLine
 from tests.jobs import people_job
 
 
+@pytest.mark.ci
 def test_a_node_of_the_front_is_published_with_its_figures(direct: CommandLine) -> None:
     job = people_job(direct.folder / "job")
     told = direct("lattice", job, "--front", "--json")

@@ -16,6 +16,7 @@ from schemas.job.job import load_job
 from tasks.lattice.lattice_search import lattice_of
 from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import people_job
 
 NAMES = "abcdefgh"
@@ -65,12 +66,13 @@ def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(an
             assert value <= bound * (1 + percent / 100) <= value + bound * 0.001001
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("effort", "said"), [(20_000, "best of the nodes above 1 root; "), (4, "above the best above its root; ")])
 def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
 ) -> None:
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     made = anonymise(job(tmp_path), f"method.effort={effort}")
     root = made.untold.search["root"]
     assert isinstance(root, list)
@@ -81,6 +83,7 @@ def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     assert not any(letter.isdigit() for letter in made.manifest.optimal)
 
 
+@pytest.mark.ci
 def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path), "method.root=dense")
     assert made.manifest.search["nodes"] == NODES

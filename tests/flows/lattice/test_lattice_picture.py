@@ -17,6 +17,7 @@ from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
 from tasks.lattice.lattice_search import lattice_of
 from tests.conftest import Anonymise, CommandLine, snapshot
+from tests.house.replaced import ROOTS_BYTES_PER_BIN, ROOTS_BYTES_PER_CELL
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 
 TABLE, QIDS = people(240, seed=3), ["sex", "age", "zip"]
@@ -39,6 +40,7 @@ def check(drawn: LatticeMap, k: int, limit: Fraction) -> None:
             assert (one.status == "fails") == (failing(one.node, k) > floor(limit * 240)), one
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("limit", ["0", "0.05"])
 def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path: Path, limit: str) -> None:
@@ -56,14 +58,15 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
     assert snapshot(tmp_path / "releases") == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "settings", [["method.root=dense"], ["privacy.l={disease: {distinct: 2}}"], []], ids=["dense", "sensitive", "roots"]
 )
 def test_the_lattice_is_drawn_without_a_run_and_above_several_roots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
 ) -> None:
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_BIN", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_BIN, 1 << 20)
     drawn = lattice_of(load_job(small_job(tmp_path), settings))
     assert sum(sum(row.values()) for row in drawn.heights) == 40
     [chosen] = [one for one in drawn.drawn if one.node == drawn.node]

@@ -84,6 +84,7 @@ def test_without_a_person_every_pseudonym_counts_as_one(anonymise: Anonymise, tm
     assert told(one) == in_files(made, "person", None)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "clustering"])
 def test_a_pseudonym_of_its_own_for_every_record_links_nothing(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
@@ -167,6 +168,7 @@ def test_masked_records_are_linked_to_none(anonymise: Anonymise, tmp_path: Path)
     assert told(one) == told_by(shown.select(QIDS).rows(), shown["person"].to_list(), shown["person"].to_list(), 8)
 
 
+@pytest.mark.ci
 def test_dates_that_are_shifted_link_nothing(anonymise: Anonymise, tmp_path: Path) -> None:
     shift = {"shift": {"key": {"env": "PERSON_KEY"}, "subject": "person", "days": 9}}
     table = TABLE.filter(pa.compute.is_valid(TABLE["person"]))

@@ -18,6 +18,7 @@ from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_linked import hashed, in_files, key, told
 from tests.flows.lattice.test_persons import QIDS, TABLE, K, job, visits
+from tests.house.replaced import PERSON_CELLS_PART
 from tests.jobs import generalise, people, released
 
 pytestmark = pytest.mark.slow
@@ -105,7 +106,7 @@ def test_the_order_of_records_and_the_shares_of_people_change_nothing(
 ) -> None:
     one = anonymise(kept_job(tmp_path / "one"))
     shuffled = TABLE.take(pa.array(np.random.default_rng(0).permutation(len(TABLE))))
-    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
+    monkeypatch.setattr(PERSON_CELLS_PART, 1_000_000)
     other = anonymise(kept_job(tmp_path / "other", shuffled, files=3))
     assert released(one.folder).equals(released(other.folder))
 

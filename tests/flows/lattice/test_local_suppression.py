@@ -28,6 +28,7 @@ from tests.flows.privacy.test_sensitive import MODELS, safe
 from tests.flows.privacy.test_sensitive import job as sensitive_job
 from tests.flows.privacy.test_sensitive import table as sensitive_table
 from tests.flows.privacy.test_treatments import as_text, payload
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import PAYLOAD, QIDS, class_sizes, digests, generalise, people, people_job, released, write_parquet
 
 TABLE = people(400, seed=2)
@@ -75,6 +76,7 @@ def test_records_that_fail_are_published_otherwise_and_all_others_as_they_were(
     assert [name for name in frame.columns if name not in QIDS] == PAYLOAD
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_figures_are_those_of_the_files(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
@@ -179,7 +181,7 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(
 @pytest.mark.ci
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = anonymise(people_job(tmp_path / "free", TABLE), *settings("cell", 2))
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     short = anonymise(people_job(tmp_path / "short", TABLE), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node
@@ -232,6 +234,7 @@ def test_replayed_levels_star_what_fails_at_them_now(anonymise: Anonymise, tmp_p
     assert min(class_sizes(released(again.folder), QIDS).values()) >= 5
 
 
+@pytest.mark.ci
 def test_levels_that_tell_hidden_values_are_in_no_round(anonymise: Anonymise, tmp_path: Path) -> None:
     path = hidden_job(tmp_path, SAFE)
     asked = ("suppression={limit: 0.5, treatment: cell, rounds: 3}", "privacy.k=12", GCP)
@@ -288,6 +291,7 @@ def test_a_starred_class_below_k_is_found_by_a_recount_without_a_manifest(anonym
         verify_release(load_job(folder, settings("cell", 0)), tmp_path)
 
 
+@pytest.mark.ci
 def test_the_report_tells_what_became_of_rare_combinations(anonymise: Anonymise, folder: Path) -> None:
     made = anonymise(folder, *settings("cell", 1))
     remainder = made.manifest.remainder
@@ -311,6 +315,7 @@ def test_methods_without_levels_refuse_stars_and_rounds(tmp_path: Path, method: 
     assert [fault.split(":")[0] for fault in caught.value.faults] == ["suppression.treatment", "suppression.rounds"]
 
 
+@pytest.mark.ci
 def test_a_job_that_suppresses_nothing_has_nothing_to_star(anonymise: Anonymise, folder: Path) -> None:
     made = anonymise(folder, *settings("cell", 3, 0)).manifest
     assert made.remainder is not None

@@ -18,6 +18,7 @@ from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.covering import each_pair
 from tests.flows.lattice.test_objectives import QIDS, RECORDS, TABLE, K, Node, charges, cost, job
+from tests.house.replaced import OPTIMUM_BRANCHED, ROOTS_BYTES_PER_CELL, SOURCE_SIZES_SHARE
 from tests.jobs import LEVELS, generalise, released
 
 WITHIN = {"sex": [0, 1], "age": [1, 3], "zip": [1, 2]}
@@ -39,9 +40,9 @@ def allowed(limit: str, within: dict[str, list[int]]) -> list[Node]:
 
 def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "several roots":
-        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     if way == "branch and bound":
-        monkeypatch.setattr("tasks.lattice.optimum.BRANCHED", 1)
+        monkeypatch.setattr(OPTIMUM_BRANCHED, 1)
 
 
 @pytest.mark.ci
@@ -61,6 +62,7 @@ def test_the_node_is_the_best_of_those_within_the_levels(
     assert job_faults(load_job(tmp_path / "job.yaml", settings), manifest) == ([], [])
 
 
+@pytest.mark.ci
 def test_precision_is_a_share_of_the_whole_hierarchy_whatever_is_left_out(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path), SETTING, "suppression.limit=0.4").manifest
     shares = [level / (len(LEVELS[qid]) - 1) for qid, level in zip(QIDS, made.node or (), strict=True)]
@@ -138,12 +140,13 @@ def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_
     settings = ["suppression.limit=0.9", "chunk_rows=50"]
     finest = anonymise(job(tmp_path / "finest"), *settings).untold
     coarser = anonymise(job(tmp_path / "coarser"), *settings, "method.node=[1, 2, 1]").untold
-    monkeypatch.setattr("tasks.counting.source_sizes.SHARE", 1 << 40)
+    monkeypatch.setattr(SOURCE_SIZES_SHARE, 1 << 40)
     spilt = anonymise(job(tmp_path / "spilt"), *settings, "method.node=[1, 2, 1]").untold
     assert finest.risk
     assert finest.risk == coarser.risk == spilt.risk
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("node", [(1, 2, 1), (0, 3, 2), (1, 1, 3)])
 def test_any_node_is_counted_as_record_by_record(anonymise: Anonymise, tmp_path: Path, node: Node) -> None:

@@ -22,6 +22,7 @@ from core.lattice.objectives import Pricing, objective_of, prices_of
 from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.covering import each_pair
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 from tests.oracles.tables import Example, examples
 
@@ -88,7 +89,7 @@ def test_node_is_the_best_of_all(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limit: str, small: bool
 ) -> None:
     if small:
-        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     made = anonymise(job(tmp_path), f"method.objective={objective}", f"suppression.limit={limit}", "method.roots=24")
     found, manifest = made.untold.loss, made.manifest
     costs = {node: cost(node, objective) for node in product(*(range(len(LEVELS[qid])) for qid in QIDS))}

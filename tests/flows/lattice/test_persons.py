@@ -22,6 +22,7 @@ from tasks.composition.release_history import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import PERSON_CELLS_PART
 from tests.jobs import LEVELS, generalise, job_of, people, people_job, released, write_csv
 from tests.oracles.persons import best_node, losses
 
@@ -248,7 +249,7 @@ def test_every_way_to_search_keeps_k_people(anonymise: Anonymise, tmp_path: Path
 @pytest.mark.ci
 def test_little_memory_shares_the_people_out(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = anonymise(job(tmp_path / "plain"))
-    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
+    monkeypatch.setattr(PERSON_CELLS_PART, 1_000_000)
     shared = anonymise(job(tmp_path / "shared", files=3))
     assert list((tmp_path / "shared" / ".skald" / "people" / "artifacts" / "person_cells").glob("*.npy"))
     assert (plain.manifest.node, plain.manifest.persons) == (shared.manifest.node, shared.manifest.persons)

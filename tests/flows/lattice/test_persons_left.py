@@ -19,6 +19,7 @@ from tests.conftest import Anonymise
 from tests.covering import each_value
 from tests.flows.lattice.test_local_suppression import GCP, settings
 from tests.flows.lattice.test_persons import visits
+from tests.house.replaced import PERSON_CELLS_PART, ROOTS_BYTES_PER_CELL
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
 from tests.oracles.persons import safe_for_people
 
@@ -114,12 +115,12 @@ def test_bytes_do_not_depend_on_how_the_work_is_cut(anonymise: Anonymise, tmp_pa
 def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(400, 2)
     free = anonymise(job(tmp_path / "free", table), *settings("cell", 2))
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     short = anonymise(job(tmp_path / "short", table, files=3), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert short.untold.search["root"] != free.untold.search["root"]
     assert short.manifest.node == free.manifest.node
     assert digests(short.folder) == digests(free.folder)
-    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
+    monkeypatch.setattr(PERSON_CELLS_PART, 1_000_000)
     shared = anonymise(job(tmp_path / "shared", table, files=3), *settings("cell", 2), "memory=64MB", "method.roots=24")
     assert digests(shared.folder) == digests(free.folder)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from schemas.job.method import METHODS
 from tasks.mondrian.fragments import PARTED, batches_of_runs
 from tasks.mondrian.ways import ATTEMPTS
 from tasks.publication.verify_and_publish import PublishedRelease
+from tests.flows.privacy.test_sensitive import MODELS, safe, table
+from tests.flows.privacy.test_sensitive import job as sensitive_job
+from tests.house.replaced import CELLS_BYTES_PER_ROW, WAYS_PARTED
 from tests.jobs import PAYLOAD, QIDS, class_sizes, data_files, digests, people, people_job, released, two_column_job
 
 MONDRIAN: dict[str, Any] = {"name": "mondrian"}
@@ -111,50 +114,27 @@ def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, 
     assert made.untold.loss["dm_partitions"] == 2 * 200**2
 
 
-def distinct(values: Counter[Any], _: Counter[Any]) -> bool:
-    return len(values.keys() - {None}) >= 3
-
-
-def entropy(values: Counter[Any], _: Counter[Any]) -> bool:
-    known = [count for value, count in values.items() if value is not None]
-    return -sum(count / sum(known) * log(count / sum(known)) for count in known) >= log(2) - 1e-9
-
-
-def close(values: Counter[Any], whole: Counter[Any]) -> bool:
-    return sum(abs(values[value] / values.total() - whole[value] / whole.total()) for value in whole) / 2 <= 0.4 + 1e-9
-
-
-PROMISES: list[tuple[dict[str, Any], Callable[[Counter[Any], Counter[Any]], bool]]] = [
-    ({"l": {"disease": {"distinct": 3}}}, distinct),
-    ({"t": {"disease": {"t": 0.4}}}, close),
-    ({"l": {"disease": {"entropy": 2}}}, entropy),
-]
-"""What is asked, and how it is counted of the values of one class and of the whole source."""
-
-
 @pytest.fixture(scope="module")
-def unlimited(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], PublishedRelease]:
-    """Returns the release of a way that asks nothing of sensitive values, each made once."""
-    return cache(lambda way: cut(people_job(tmp_path_factory.mktemp("plain"), method=WAYS[way], privacy={"k": 3})))
+def classes(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[list[tuple[Any, ...]]]]:
+    """Returns the records of each class that a way publishes of the people with sensitive values, each release made once."""
 
+    @cache
+    def classes_of(way: int, name: str | None) -> list[list[tuple[Any, ...]]]:
+        job = sensitive_job(tmp_path_factory.mktemp("models"), table(0), MODELS[name] if name else {}, 0)
+        frame = released(cut(job, f"method={json.dumps(WAYS[way])}").folder)
+        return [part.select("age", "zip", "disease", "pay").rows() for _, part in frame.group_by("age", "zip")]
 
-def values_of(release: Path) -> list[Counter[Any]]:
-    """Counts the diseases of each class."""
-    return [Counter(part["disease"].to_list()) for _, part in released(release).group_by(QIDS)]
+    return classes_of
 
 
 @pytest.mark.ci
-@pytest.mark.few(3)
-@pytest.mark.parametrize(("privacy", "keeps"), PROMISES, ids=["distinct", "t", "entropy"])
-@pytest.mark.parametrize("way", range(len(WAYS)))
-def test_privacy_models_hold_in_every_class(
-    cut: Cut, unlimited: Callable[[int], PublishedRelease], tmp_path: Path, way: int, privacy: dict, keeps: Callable[..., bool]
-) -> None:
-    made = cut(people_job(tmp_path, method=WAYS[way], privacy={"k": 3} | privacy))
-    whole = Counter(people(400)["disease"].to_pylist())
-    assert all(keeps(values, whole) for values in values_of(made.folder))
-    assert not all(keeps(values, whole) for values in values_of(unlimited(way).folder)), "there was nothing to keep"
-    assert 1 < made.manifest.classes < unlimited(way).manifest.classes
+@pytest.mark.parametrize(("way", "name"), [(place % len(WAYS), name) for place, name in enumerate(MODELS)])
+def test_every_privacy_model_holds_in_every_class(classes: Callable[..., list[list[tuple[Any, ...]]]], way: int, name: str) -> None:
+    made, unlimited, everybody = classes(way, name), classes(way, None), table(0).to_pylist()
+    whole = [tuple(row.values()) for row in everybody]
+    assert all(safe(rows, whole, MODELS[name]) for rows in made)
+    assert not all(safe(rows, whole, MODELS[name]) for rows in unlimited), "there was nothing to keep"
+    assert 1 < len(made) < len(unlimited)
 
 
 @pytest.mark.ci
@@ -168,7 +148,7 @@ def test_bounds_are_the_least_and_greatest_values_of_the_class(cut: Cut, tmp_pat
 @pytest.mark.slow
 def test_small_memory_shares_records_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if a record took 100 kB: 3,000 are too many for 64 MB, and a fragment of two at a time may have 320.
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 100_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 100_000)
     made = cut(people_job(tmp_path, people(3000), method=MONDRIAN, memory="64MB", chunk_rows=500))
     assert made.untold.search["fragments"] >= 10
     assert (made.manifest.released, made.manifest.min_class >= 5) == (3000, True)
@@ -187,7 +167,7 @@ def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: dict
 ) -> None:
     table = alike()
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 50_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 50_000)
     made = cut(people_job(tmp_path, table, method=MONDRIAN, memory="64MB", chunk_rows=200, privacy=privacy))
     sizes = class_sizes(released(made.folder), QIDS)
     assert max(sizes.values()) >= 1500 > 64_000_000 // 50_000
@@ -304,7 +284,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
 def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 50_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 50_000)
     job = people_job(tmp_path, alike(), method=MONDRIAN, memory="64MB", chunk_rows=500)
     parted: list[int] = []
 
@@ -316,7 +296,7 @@ def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
         raise KeyboardInterrupt
 
     counted = replace(PARTED, make=counting, code="tasks.mondrian.fragments")
-    monkeypatch.setattr("tasks.mondrian.ways.PARTED", counted)
+    monkeypatch.setattr(WAYS_PARTED, counted)
     with monkeypatch.context() as patched:
         patched.setattr("tasks.publication.recount_calls.recount", ended)
         with pytest.raises(KeyboardInterrupt):

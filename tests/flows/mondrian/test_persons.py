@@ -23,6 +23,7 @@ from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.flows.lattice.test_persons import K, columns, largest_share, visits
+from tests.house.replaced import CELLS_BYTES_PER_PAIR, PERSON_CELLS_PART
 from tests.jobs import people_job, released
 from tests.oracles.persons import values_of
 
@@ -125,7 +126,7 @@ def test_lots_and_shares_of_people_change_nothing(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: dict[str, Any]
 ) -> None:
     one = cut(job(tmp_path / "one", method=method, chunk_rows=90))
-    monkeypatch.setattr("tasks.counting.person_cells.PART", 1_000_000)
+    monkeypatch.setattr(PERSON_CELLS_PART, 1_000_000)
     if method is not RELAXED:
         monkeypatch.setattr(
             "tasks.mondrian.fragments.batches_of_runs", lambda runs, tables, group, most: batches_of_runs(runs, tables, group, 40)
@@ -217,7 +218,7 @@ def test_a_replay_counts_the_people_of_both_sources(cut: Cut, tmp_path: Path) ->
 
 
 def test_small_memory_shares_people_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_PAIR, 400_000)
     made = cut(job(tmp_path, numbered(visits(3000)), memory="256MB", chunk_rows=500))
     assert made.untold.search["fragments"] > 3
     assert min(map(len, persons(made.folder, of_source(visits(3000))).values())) >= K
@@ -258,7 +259,7 @@ def test_what_no_class_of_all_can_keep_for_people_is_refused(cut: Cut, tmp_path:
 def test_what_unions_may_break_is_refused_where_memory_asks_for_fragments(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_PAIR, 400_000)
     asked = {"k": K, "l": {"disease": {"entropy": 2}}}
     path = job(
         tmp_path,

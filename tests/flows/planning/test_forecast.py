@@ -13,6 +13,7 @@ from tasks.planning.plan import make_plan
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_objectives import job
+from tests.house.replaced import FORECAST_MOST_CELLS
 from tests.jobs import people, people_job
 
 
@@ -41,7 +42,7 @@ def test_what_the_job_says_itself_is_one_of_the_ways(anonymise: Anonymise, tmp_p
 
 @pytest.mark.slow
 def test_samples_do_not_depend_on_chunks_files_or_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.planning.forecast.MOST_CELLS", 100)
+    monkeypatch.setattr(FORECAST_MOST_CELLS, 100)
     table = people(1500, seed=9)
     cut = [(1, 100_000), (3, 100_000), (3, 70)]
     found = [

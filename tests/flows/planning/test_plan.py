@@ -17,6 +17,7 @@ from tasks.counting import uniqueness
 from tasks.planning.plan import Plan, make_plan
 from tasks.report.sentences import TRIED_NEXT, warning_sentences
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import CODING_WORD
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job
 
 TABLE = people(300, seed=5)
@@ -52,7 +53,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
     ids=["whole", "chunks", "with sensitive values", "mondrian"],
 )
 def test_who_stands_out_is_what_a_plain_count_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any, word: int) -> None:
-    monkeypatch.setattr("core.columns.coding.WORD", word)
+    monkeypatch.setattr(CODING_WORD, word)
     plan = make_plan(load_job(people_job(tmp_path, TABLE, row_group=70, **settings)))
     assert_plain(plan, QIDS, settings.get("privacy", {"k": 5})["k"])
     assert plan.exposed is not None

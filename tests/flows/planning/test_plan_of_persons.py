@@ -17,6 +17,7 @@ from tasks.counting import uniqueness
 from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, K, columns, job
+from tests.house.replaced import CODING_WORD
 
 
 def exposed(names: list[str]) -> tuple[int, int, int]:
@@ -37,7 +38,7 @@ def exposed(names: list[str]) -> tuple[int, int, int]:
 def test_who_stands_out_is_what_a_plain_count_of_persons_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], word: int
 ) -> None:
-    monkeypatch.setattr("core.columns.coding.WORD", word)
+    monkeypatch.setattr(CODING_WORD, word)
     plan = make_plan(load_job(job(tmp_path, row_group=70), settings))
     counts = Counter(person for person in WHOSE if person is not None)
     assert plan.persons is not None

@@ -14,6 +14,7 @@ from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
+from tests.house.replaced import ROOTS_BYTES_PER_CELL
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job, released
 
 TABLE = people(400)
@@ -53,7 +54,7 @@ def test_risk_is_that_of_every_record_before_and_after(anonymise: Anonymise, tmp
 
 
 def test_risk_before_needs_no_root_as_fine_as_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     untold = anonymise(people_job(tmp_path, TABLE, files=3), "privacy.l={disease: {distinct: 2}}").untold
     assert any(untold.search["root"])
     check(untold.risk, list(SOURCE.values()), 0)

@@ -27,6 +27,7 @@ from tasks.report.rebuilt_report import rebuild_report
 from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
 from tests.corpus.columns_of_types import FAMILIES, columns_of, table_of
+from tests.house.replaced import OUTPUTS_MOST_FOLDERS
 from tests.jobs import PAYLOAD, QIDS, job_of, people, people_job, released, write_job
 
 TABLE = people(400)
@@ -300,7 +301,7 @@ def test_utility_is_measured_of_every_format(anonymise: Anonymise, tmp_path: Pat
 
 @pytest.mark.ci
 def test_as_many_folders_as_are_allowed_are_made_and_no_more(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.publication.outputs.MOST_FOLDERS", 2)
+    monkeypatch.setattr(OUTPUTS_MOST_FOLDERS, 2)
     assert len(list((anonymise(folders_of(tmp_path / "two", ["a", "b"])).folder / "data").iterdir())) == 2
     with pytest.raises(OutputError, match="more than 2"):
         anonymise(folders_of(tmp_path / "three", ["a", "b", "c"]))

@@ -69,6 +69,7 @@ def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: 
     assert made.manifest.endpoints == {"income": "shared", "age": "shared"}
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["mondrian", "rayden", "kmember"])
 def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path, method: str) -> None:
@@ -128,6 +129,7 @@ def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
     assert parts.manifest.endpoints == whole.manifest.endpoints
 
 
+@pytest.mark.ci
 def test_bins_of_ranks_say_that_they_end_at_values(tmp_path: Path) -> None:
     qids = [{"name": "income", "hierarchy": {"widths": [50, 100], "encode": True}}, {"name": "age", "hierarchy": {"widths": [10, 20, 40]}}]
     made = run(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}, privacy={"k": 2}))

@@ -22,6 +22,7 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import CommandLine
+from tests.house.replaced import CELLS_BYTES_PER_ROW, CODING_BYTES_PER_RECORD
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.laws import THOROUGHLY
 from tests.oracles.hierarchies import first_appearance
@@ -102,6 +103,7 @@ def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     assert min(sizes) >= 4
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_published_covers_the_record(run: Anonymise, tmp_path: Path, method: str) -> None:
@@ -210,6 +212,7 @@ def test_a_pool_below_k_is_suppressed_within_the_limit_or_refused(run: Anonymise
     assert run(job, "privacy.k=11", "suppression.limit=0", "method.pool=join").manifest.released == 20
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", METHODS)
 def test_what_cannot_be_done_is_said(run: Anonymise, tmp_path: Path, method: str) -> None:
     job = job_for(tmp_path, method)
@@ -265,8 +268,8 @@ def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, met
 
 @pytest.mark.ci
 def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.records.coding.BYTES_PER_RECORD", 1_000_000)
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr(CODING_BYTES_PER_RECORD, 1_000_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 1_000_000)
     made = run(job_for(tmp_path, "rayden"), "privacy.k=4", "method.fragments.sample=1")
     assert made.untold.search["fragments"] > 1
     assert made.manifest.released == len(TABLE)

@@ -61,6 +61,7 @@ def test_a_release_of_many_columns_is_of_its_source(job: Path, tmp_path: Path) -
     assert recounted(job, tmp_path, ()) == ""
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("moved", [["s"], NAMES[:3], NAMES[15:17], NAMES[-2:]], ids=["beside", "first", "between", "last"])
 def test_columns_of_other_records_are_noticed_wherever_they_stand(job: Path, tmp_path: Path, moved: list[str]) -> None:

@@ -16,6 +16,7 @@ from tests.jobs import people, people_job, two_column_job, write_parquet
 CHANGED = "Whether the records are those of the source was not checked: the source is not what it was when the release was made."
 
 
+@pytest.mark.ci
 def test_shares_of_another_source_break_no_t(anonymise: Anonymise, tmp_path: Path) -> None:
     table = pa.table({"q": ["a", "a", "b", "b"] * 5, "s": ["flu", "gout"] * 10})
     job = two_column_job(tmp_path, table, {"prefix": [1]}, privacy={"k": 5, "t": {"s": {"t": 0.1}}})

@@ -87,6 +87,7 @@ def test_rows_are_counted_as_one_by_one(anonymise: Anonymise, tmp_path: Path, me
     assert "k-map" in (made.folder / "report.html").read_text()
 
 
+@pytest.mark.ci
 def test_a_manifest_that_tells_less_risk_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     job_path = job_file(tmp_path, {"name": "mondrian"}, everybody(2_000))
     made = anonymise(job_path)

@@ -19,6 +19,7 @@ from tests.flows.privacy.test_sensitive import MODELS, job, table
 from tests.flows.privacy.test_values_of_people import people_job as visits_job
 from tests.flows.privacy.test_values_of_people import visits
 from tests.flows.recount.test_population import everybody, job_file
+from tests.house.replaced import COLUMNS_HELD
 from tests.jobs import JOB, people, people_job
 
 PASSING = {"seconds", "peak_rss", "created", "workers", "increment", "documents", "seal"}
@@ -91,7 +92,7 @@ def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
     path = people_job(tmp_path / "job", people(300), files=3)
     whole = manifest_of(anonymise, path, tmp_path / "whole", 2)
     monkeypatch.setattr(recounts, "_most", lambda _written: 2)
-    monkeypatch.setattr("tasks.recount.rows.HELD", 1 << 40)
+    monkeypatch.setattr(COLUMNS_HELD, 1 << 40)
     asked, answered = list[tuple[bool, int]](), recount_calls._answered
 
     def counted(connection: Any, one: Any, *more: Any) -> Any:

@@ -129,6 +129,7 @@ def test_sensitive_values_that_are_exchanged_between_records_are_noticed(made: C
     assert "together as no record of the source does" in found or "do not cover its values in the records with the same" in found
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("way", WAYS)
 def test_records_that_stand_in_the_classes_of_others_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
@@ -155,6 +156,7 @@ def with_one(name: str, value: Any) -> Change:
 CHANGES = [("note", "note of nobody"), ("visits", 99), ("disease", "plague"), ("note", None)]
 
 
+@pytest.mark.ci
 @pytest.mark.few(16)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "value"), CHANGES)

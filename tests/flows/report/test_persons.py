@@ -28,6 +28,7 @@ from tasks.store.store import Store
 from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, columns, job, people_in
+from tests.house.replaced import PERSON_SIZES_BYTES_PER_ROW, ROOTS_BYTES_PER_CELL
 from tests.jobs import people
 
 HARMLESS = TABLE.drop_columns(["note", "born"])
@@ -83,7 +84,7 @@ def test_risk_before_and_after_is_that_of_persons(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], fine: bool
 ) -> None:
     if not fine:
-        monkeypatch.setattr("core.lattice.lattice.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr(ROOTS_BYTES_PER_CELL, 1 << 20)
     made = anonymise(job(tmp_path, row_group=70, files=2), *settings)
     manifest, before = made.manifest, sizes_before()
     assert manifest.node is not None
@@ -109,7 +110,7 @@ def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
 ) -> None:
     # About five parts of them.
-    monkeypatch.setattr("tasks.counting.person_sizes.BYTES_PER_ROW", 1 << 23)
+    monkeypatch.setattr(PERSON_SIZES_BYTES_PER_ROW, 1 << 23)
     made = anonymise(job(tmp_path, row_group=70, files=2), *settings)
     check(made.untold.risk, sizes_before())
 

@@ -40,6 +40,7 @@ def test_there_are_enough_of_them() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+@pytest.mark.ci
 @pytest.mark.few(24)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_file_is_published_as_it_is_or_refused(tmp_path: Path, anonymise: Anonymise, case: Case) -> None:

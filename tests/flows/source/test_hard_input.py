@@ -57,6 +57,7 @@ def no_text(kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, 20, [None, offsets, pa.py_buffer(b"ab" * 15 + b"\xff\xfe" * 5)])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 @pytest.mark.parametrize("column", ["q", "s"])
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
@@ -70,6 +71,7 @@ def test_text_that_is_not_utf8_is_refused_with_column_and_count(
     assert "holds 5 values that are not UTF-8 text" in said
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("prefix", [[3], [1 << 63], [1 << 64, 1 << 63, 2]])
 def test_prefixes_of_the_largest_integers_and_of_any_length(run: Anonymise, tmp_path: Path, prefix: list[int], method: str) -> None:
@@ -89,6 +91,7 @@ def test_a_way_that_would_tell_what_top_and_bottom_hide_is_a_fault_of_the_job(
         assert "must be hierarchy" in refused(run, job, 2, "mondrian")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
@@ -123,6 +126,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("model", "secret"), MODELS)
 @pytest.mark.parametrize("options", [{}, {"fragments": {"count": 2}}])
 @pytest.mark.parametrize("method", ["rayden", "canon", "mondrian_cof", "clustering", "mondrian", "skald"])
@@ -137,6 +141,7 @@ def test_a_table_that_breaks_l_as_one_class_is_told_so_by_every_method(
     assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "kmember"])
 def test_so_is_one_that_breaks_l_by_persons_alone(run: Anonymise, tmp_path: Path, method: str) -> None:
     data = table(pa.array(range(20)), MODELS[1][1]).append_column("person", pa.array(range(20)))
@@ -146,6 +151,7 @@ def test_so_is_one_that_breaks_l_by_persons_alone(run: Anonymise, tmp_path: Path
     assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("treatment", ["drop", "mask"])
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "clustering"])
 def test_a_moment_has_one_text_whatever_the_method(run: Anonymise, tmp_path: Path, method: str, treatment: str) -> None:

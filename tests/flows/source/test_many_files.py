@@ -24,6 +24,7 @@ def test_a_release_of_many_files_is_that_of_one(anonymise: Anonymise, tmp_path: 
     assert many.manifest.increment.chunks == -(-files // 128)
 
 
+@pytest.mark.ci
 def test_files_that_write_the_same_text_in_other_ways_make_one_release(anonymise: Anonymise, tmp_path: Path) -> None:
     expected = digests(anonymise(people_job(tmp_path / "plain", TABLE)).folder)
     job = people_job(tmp_path / "coded", TABLE, files=6)

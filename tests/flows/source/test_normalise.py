@@ -50,6 +50,7 @@ def test_spellings_that_are_one_value_are_one_to_l(direct: CommandLine, tmp_path
     assert not (tmp_path / "j" / "out" / "CURRENT").exists()
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("chunk_rows", [1000, 4])
 def test_what_is_published_is_what_is_read(direct: CommandLine, tmp_path: Path, chunk_rows: int) -> None:

@@ -47,6 +47,7 @@ def gets(log: Path, name: str) -> list[str]:
     return [condition for _, method, path, condition, _ in lines if (method, path) == ("GET", f"/source/{name}")]
 
 
+@pytest.mark.ci
 def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SMALL", 0)
     put("pinned/a.parquet", parquet(tmp_path))
@@ -99,6 +100,7 @@ def test_a_small_object_that_is_another_by_now_is_not_read(asked: Path, content:
         reading.content_of(address, stat)
 
 
+@pytest.mark.ci
 def test_small_objects_are_held_up_to_a_bound(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "HELD", 250)
     for name in "abc":

@@ -60,6 +60,7 @@ def test_files_that_differ_give_the_release_of_files_that_were_written_alike(tmp
     assert not fresh.manifest.evolved
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("privacy", ["privacy.t={disease: {t: 0.4}}", "privacy.l={disease: {distinct: 2}}"])
 def test_promises_on_sensitive_values_are_kept_and_verified_over_files_that_lack_them(
@@ -116,6 +117,7 @@ def test_what_cannot_be_read_alike_is_refused(
     assert not list((tmp_path / "releases").glob("people-*"))
 
 
+@pytest.mark.ci
 def test_new_columns_take_a_role_and_old_files_are_null_there(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(drifting(tmp_path, unexpected(MORE)), EVOLVE, "columns.insensitive=[note, score, visits, weight]")
     weights = pa.concat_tables([pq.read_table(path) for path in sorted((made.folder / "data").glob("*.parquet"))])["weight"]

@@ -75,6 +75,7 @@ def cost_of(folder: Path, role: str, form: str) -> tuple[int, int, str]:
     return code, int((folder / "peak").read_text()) * 1024, " ".join((folder / "printed").read_text().split())
 
 
+@pytest.mark.ci
 def test_a_value_of_64_megabytes_in_three_thousand_records_is_refused_at_once(tmp_path: Path) -> None:
     parquet(tmp_path / "in", equal(ROWS, 64 * MEGABYTE))
     assert (tmp_path / "in").stat().st_size < 20_000

@@ -66,12 +66,14 @@ def views_and_categories(folder: Path, table: pa.Table) -> str:
     return "people.ipc"
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("write", [arrow_file, arrow_stream, feather_file])
 def test_arrow_gives_the_release_of_parquet(anonymise: Anonymise, expected: list[str], tmp_path: Path, write) -> None:
     assert run(anonymise, tmp_path, {"path": write(tmp_path, TABLE)}, "chunk_rows=130") == expected
 
 
+@pytest.mark.ci
 def test_arrow_as_polars_writes_it_gives_the_same_records(anonymise: Anonymise, expected: list[str], tmp_path: Path) -> None:
     made = anonymise(write_job(tmp_path, job_of(source={"path": views_and_categories(tmp_path, TABLE)})), *SETTINGS)
     schema = pq.read_schema(made.folder / made.manifest.files[0].path)
@@ -86,6 +88,7 @@ def test_a_damaged_arrow_file_is_refused(anonymise: Anonymise, tmp_path: Path) -
         run(anonymise, tmp_path, {"path": name})
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed_csv_gives_the_release_of_parquet(anonymise: Anonymise, expected: list[str], tmp_path: Path, codec: str) -> None:
@@ -150,6 +153,7 @@ def duckdb_file(path: Path, table: pa.Table) -> None:
         connection.execute("CREATE TABLE clinic.people AS SELECT * FROM given")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("asked", [{"table": "clinic.people"}, {"query": "SELECT * FROM clinic.people ORDER BY note -- all\n;"}])
 def test_a_duckdb_file_gives_the_release_of_parquet(
@@ -272,6 +276,7 @@ def test_a_run_that_was_cut_off_goes_on_with_the_rows_it_began_with(direct, anon
     fill(server, TABLE)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
@@ -340,6 +345,7 @@ def test_objects_give_the_release_of_files_and_are_read_whole_once(
     assert anonymise(job, *SETTINGS).new
 
 
+@pytest.mark.ci
 def test_compressed_csv_in_a_bucket_gives_the_release_of_parquet(
     anonymise: Anonymise, expected: list[str], bucket: str, tmp_path: Path
 ) -> None:
@@ -360,6 +366,7 @@ def test_what_is_not_in_the_bucket_is_told(anonymise: Anonymise, bucket: str, tm
     forget()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "source",
     [

@@ -39,6 +39,7 @@ def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Made
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.few(40)
 @pytest.mark.parametrize(("family", "name", "role"), CASES)
 def test_values_types_and_nulls_are_kept(made: Made, family: str, name: str, role: str) -> None:
@@ -69,12 +70,14 @@ def refused(anonymise: Anonymise, folder: Path, kind: Kind, role: str) -> str:
     return str(told.value)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*OTHERS, *NESTED])
 def test_what_makes_no_sense_as_a_quasi_identifier_is_refused_in_one_sentence(anonymise: Anonymise, tmp_path: Path, name: str) -> None:
     kind = (OTHERS | NESTED)[name]
     assert refused(anonymise, tmp_path, kind, "quasi_identifiers").startswith("Column 'c' is of type ")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", NESTED)
 @pytest.mark.parametrize("role", ["sensitive", "insensitive"])
 def test_what_cannot_be_published_is_refused_in_one_sentence(anonymise: Anonymise, tmp_path: Path, name: str, role: str) -> None:

@@ -15,6 +15,7 @@ from tasks.verification.parquet_form import parquet_faults
 from tasks.writing import cells
 from tasks.writing.files import write_release
 from tests.conftest import Anonymise
+from tests.house.replaced import READING_BATCH_ROWS
 from tests.jobs import data_files, digests, people, people_job, released
 
 ROWS = 900
@@ -69,11 +70,12 @@ def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
     cuts = [*settings, "rows_per_file=200"]
     whole = anonymise(wide_job(tmp_path / "whole", row_group=50), *cuts)
     monkeypatch.setattr(cells, "ROUND_SHARE", 2**60)
-    monkeypatch.setattr("tasks.source.reading.BATCH_ROWS", 70)
+    monkeypatch.setattr(READING_BATCH_ROWS, 70)
     rounds = anonymise(wide_job(tmp_path / "rounds", row_group=50), *cuts)
     assert digests(rounds.folder) == digests(whole.folder)
 
 
+@pytest.mark.ci
 def test_long_texts_are_written_so_that_a_reader_with_little_memory_can_read_them(tmp_path: Path) -> None:
     texts = pa.array([f"{number:05d}" * 1_000 for number in range(15_000)])
     schema = pa.schema([("essay", pa.string())])

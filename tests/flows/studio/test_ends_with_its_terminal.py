@@ -58,6 +58,7 @@ def listens(port: int, host: str = "127.0.0.1") -> bool:
         return asked.connect_ex((host, port)) == 0
 
 
+@pytest.mark.ci
 def test_it_listens_on_this_machine_alone_and_answers_with_its_token_alone(direct: CommandLine, job: Path) -> None:
     with started(direct, job) as (process, address):
         parts = urlsplit(address)
@@ -75,6 +76,7 @@ def test_it_listens_on_this_machine_alone_and_answers_with_its_token_alone(direc
         assert process.returncode == 130
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_it_ends_with_a_terminal_that_closes(number: int, direct: CommandLine) -> None:
     with started(direct) as (process, address):
@@ -95,6 +97,7 @@ def test_it_ends_when_the_shell_of_its_terminal_is_gone(direct: CommandLine) -> 
     os.close(theirs)
 
 
+@pytest.mark.ci
 def test_what_it_works_on_ends_with_it(direct: CommandLine, job: Path) -> None:
     """Even if it is killed: its work hears that nobody listens."""
     environment = direct.options()
@@ -111,6 +114,7 @@ def test_what_it_works_on_ends_with_it(direct: CommandLine, job: Path) -> None:
     worker.stdout.close()
 
 
+@pytest.mark.ci
 def test_a_port_that_is_taken_is_said_in_a_sentence(direct: CommandLine) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -126,6 +130,7 @@ def test_the_help_of_the_command_line_loads_no_server() -> None:
     assert not [name for name in ("'starlette'", "'fastapi'", "'uvicorn'", "'jinja2'", "'selenium'") if name in done.stderr]
 
 
+@pytest.mark.ci
 def test_waiting_for_the_end_is_no_idle_look(direct: CommandLine) -> None:
     with started(direct) as (process, address):
         assert until(lambda: listens(urlsplit(address).port or 0))

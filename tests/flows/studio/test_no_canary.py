@@ -39,6 +39,7 @@ def every_answer(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> Iterato
     yield
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("k", [1, 6])
 @pytest.mark.parametrize("place", PLACES)
 def test_no_page_shows_a_value_of_one_person(place: str, k: int, client: TestClient, job: Path) -> None:
@@ -49,6 +50,7 @@ def test_no_page_shows_a_value_of_one_person(place: str, k: int, client: TestCli
         assert "Alder" in page, "values that many share are shown"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("part", PARTS)
 def test_no_part_shows_a_value_of_one_person(part: str, method: str, client: TestClient, job: Path) -> None:
@@ -77,6 +79,7 @@ def forms_of(action: str, town: str, job: Path) -> list[dict[str, str]]:
     return [*given.get(action, []), {}]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("action", ACTIONS)
 def test_no_form_brings_out_a_value_of_one_person(action: str, client: TestClient, studio: Studio, keys: SessionKeys, job: Path) -> None:
     opened = studio.job(studio.opened())

@@ -28,6 +28,7 @@ def test_one_press_gives_a_column_another_role(post: Post, job: Path) -> None:
     assert "  withheld:\n    - note\n" in job.read_text()
 
 
+@pytest.mark.ci
 def test_the_last_quasi_identifier_stays_one(post: Post, job: Path) -> None:
     for name in ("town", "born_in", "income"):
         post("role", column=name, role="withheld")

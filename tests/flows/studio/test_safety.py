@@ -25,6 +25,7 @@ def test_nobody_is_let_in_without_the_token(place: str, stranger: TestClient, ke
     assert stranger.get(place, headers={"cookie": f"{keys.cookie_name}=wrong; other={keys.cookie}"}).status_code == 403
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_is_changed_without_the_token_or_from_elsewhere(form: str, client: TestClient, studio: Studio, keys: SessionKeys) -> None:
     before = studio.opened().text
@@ -77,6 +78,7 @@ def test_two_studios_have_other_secrets_and_cookies(keys: SessionKeys) -> None:
     assert keys.token not in repr(keys) and keys.cookie not in repr(keys)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("place", [place for place in PLACES if not place.startswith("/part/")])
 def test_every_answer_forbids_what_is_not_ours_and_is_kept_nowhere(place: str, client: TestClient) -> None:
     for _ in range(2):
@@ -91,6 +93,7 @@ def test_every_answer_forbids_what_is_not_ours_and_is_kept_nowhere(place: str, c
         client.cookies.clear()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("place", ["/", "/columns", "/hierarchies", "/choices", "/run", "/compare", "/job"])
 def test_no_page_holds_a_script_or_a_style_of_its_own(place: str, client: TestClient, keys: SessionKeys) -> None:
     page = client.get(place).text

@@ -18,6 +18,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.utility.utility import Utility, measure
 from tests.conftest import Anonymise, CommandLine, snapshot
+from tests.house.replaced import UTILITY_MOST_CLASSES
 from tests.jobs import LEVELS, QIDS, data_files, people, people_job, released
 
 TABLE = people(400)
@@ -122,7 +123,7 @@ def test_what_cannot_be_measured_is_told_in_one_sentence(anonymise: Anonymise, t
     with pytest.raises(UtilityError, match=r"'diseas' is not among .*'disease'"):
         measured(job, folder, target="diseas")
     with (
-        patch("tasks.utility.utility.MOST_CLASSES", 3),
+        patch(UTILITY_MOST_CLASSES, 3),
         pytest.raises(UtilityError, match=r"'disease' has 4 values; a classifier tells .* of 2 to 3"),
     ):
         measured(job, folder, target="disease")

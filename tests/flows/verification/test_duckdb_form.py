@@ -40,6 +40,7 @@ def test_the_plain_table_of_another_tool_is_recounted(made: tuple[Job, Path], tm
     foreign(made, tmp_path)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "statements",
     [
@@ -60,6 +61,7 @@ def test_what_is_no_plain_table_is_not_even_read(made: tuple[Job, Path], tmp_pat
         foreign(made, tmp_path, *statements)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kind", "statement"),
     [

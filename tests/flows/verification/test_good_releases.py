@@ -46,6 +46,7 @@ def verified(anonymise: Anonymise, folder: Path, values: list[Any], hierarchy: d
     return set(pa.parquet.read_table(made.folder / "data")["q"].to_pylist())
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("case", CASES)
 def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tmp_path: Path, case: str) -> None:

@@ -64,6 +64,7 @@ def sparse(path: Path) -> None:
     os.truncate(path, TERABYTE)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("lay", [link_without_end, pipe, sparse])
 @pytest.mark.parametrize("name", ["manifest.json", "manifest.sig", "report.html", "report.json", "data"])
 def test_what_has_no_end_is_refused_unread(target: Path, name: str, lay: Callable[[Path], None]) -> None:
@@ -124,6 +125,7 @@ def test_a_manifest_of_more_entries_than_any_is_not_taken_apart() -> None:
         manifest_of(b'{"lattice": [' + b"[]," * MOST_PARTS + b"[]]}", "it")
 
 
+@pytest.mark.ci
 def test_no_manifest_is_published_that_would_not_be_read(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "is_readable", lambda content: len(content) < 1_000)
     with pytest.raises(LargeManifestError, match="nothing was published"):

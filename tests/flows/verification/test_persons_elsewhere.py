@@ -136,6 +136,7 @@ def test_where_persons_cannot_be_counted_that_is_said_first_and_has_an_exit_code
     assert len(json.loads(told.stdout)["unverified"]) == 2
 
 
+@pytest.mark.ci
 def test_without_the_job_persons_are_not_verified(direct: CommandLine) -> None:
     path = people_job(direct.folder, stays(), columns=COLUMNS, suppression={"limit": 1}, privacy={"k": K})
     assert direct("run", path).returncode == 0

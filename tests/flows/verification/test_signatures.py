@@ -94,6 +94,7 @@ def test_what_the_run_folder_published_cannot_be_made_anew_unnoticed_there(direc
     assert direct("verify", release, "--job", job).returncode == 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("fault", ["gone", "open", "folder", "public", "rsa", "password", "text", "target", "work"])
 def test_a_key_that_cannot_be_used_is_refused_before_anything_is_counted(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
@@ -123,6 +124,7 @@ def test_a_key_that_cannot_be_used_is_refused_before_anything_is_counted(
     assert not (tmp_path / ".skald" / "people" / "artifacts" / "domains").exists()
 
 
+@pytest.mark.ci
 def test_the_key_is_in_nothing_that_is_written(direct: CommandLine) -> None:
     key = private_key(direct.folder)
     job = people_job(direct.folder, people(200))

@@ -79,6 +79,7 @@ def test_every_model_of_l_is_counted_without_the_job(anonymise: Anonymise, tmp_p
     assert verify_published(None, made.folder, VerificationContext(str(made.folder))).recount.measured == {"l": made.manifest.measured["l"]}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -134,6 +135,7 @@ def test_no_maximum_risk_is_claimed_that_the_run_did_not_claim(made: Path) -> No
     assert f"{claim}: without a manifest" in shown(recount, None)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(("output", "library"), [("parquet", "pyarrow"), ("csv", "duckdb"), ("duckdb", "duckdb")])
 def test_files_of_another_version_are_told_by_what_was_not_looked_at(
@@ -150,6 +152,7 @@ def test_files_of_another_version_are_told_by_what_was_not_looked_at(
     assert told.notes == (() if note is None else (note,))
 
 
+@pytest.mark.ci
 def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
     assert verify_release(job, release)[0].unproved[1:] == ("Whether pseudonyms of 'person' are values of the source was not checked.",)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
 @pytest.mark.parametrize("values", [["Zoe", "*"] * 2, ["Zoe", "*", "Eva", "*"], ["Zoe", None, "*", "*"]])

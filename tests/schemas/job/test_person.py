@@ -13,6 +13,7 @@ from schemas.errors.base import JobError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
+from tests.house.replaced import FITTING_METHODS
 from tests.schemas.job.test_job import SHORT
 
 
@@ -50,7 +51,7 @@ def test_every_method_counts_persons_and_one_that_would_count_records_refuses_th
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert loaded(tmp_path, "visitor", method={"name": method}).columns.person == ["visitor"]
-    monkeypatch.setattr("schemas.job.fitting.METHODS", {method: replace(METHODS[method], counts_persons=False)})
+    monkeypatch.setattr(FITTING_METHODS, {method: replace(METHODS[method], counts_persons=False)})
     with pytest.raises(JobError, match="does not count persons"):
         loaded(tmp_path, "visitor", method={"name": method})
 

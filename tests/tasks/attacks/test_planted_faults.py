@@ -191,6 +191,7 @@ def test_what_the_faults_are_planted_in_is_sound(tmp_path: Path) -> None:
     assert broken_by(attacks_on(SOUND, tmp_path)) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     plant, attack = FAULTS[fault]
@@ -203,6 +204,7 @@ def test_everybody_is_attacked_where_the_job_says_so(tmp_path: Path) -> None:
     assert played.basis.sample is None
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100))])
 def test_a_good_release_raises_no_alarm(seed: int, tmp_path: Path) -> None:
     made = good_release(seed, 3 + seed % 5)

@@ -23,6 +23,7 @@ from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.store import Artifact
+from tests.house.replaced import CONTENTS_KEPT, REPEATS_MOST_VALUES
 from tests.jobs import job_of, people, people_job
 
 
@@ -74,14 +75,15 @@ def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, Rep
         return [[one.digests.tolist(), one.counts.tolist(), one.is_complete] for one in sketches], repeats, read
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("most", [20, 5000], ids=["a sample", "all"])
 def test_what_is_known_and_what_repeats_is_merged_by_tasks_and_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, persons: bool
 ) -> None:
-    monkeypatch.setattr("core.composition.contents.SKETCH_SIZE", most)
-    monkeypatch.setattr("core.persons.repeats.MOST_VALUES", most)
+    monkeypatch.setattr(CONTENTS_KEPT, most)
+    monkeypatch.setattr(REPEATS_MOST_VALUES, most)
     columns = job_of()["columns"] | ({"person": "person"} if persons else {})
     table = people(200).set_column(0, "person", pa.array([row // 3 for row in range(200)]))
     job = people_job(tmp_path, table, files=2, columns=columns)

@@ -60,6 +60,7 @@ def watched(run: Run) -> set[str]:
     return read
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cells", [90, pytest.param(160, marks=pytest.mark.slow)])
 def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.counting.source_sizes import _sizes_of, sizes_together
+from tests.house.replaced import SOURCE_SIZES_BATCH, SOURCE_SIZES_SMALL
 
 
 @given(st.lists(st.integers(1, 12)), st.integers(1, 12), st.integers(1, 5))
@@ -20,6 +21,6 @@ def test_sizes_of_rows_are_those_that_are_there(counts: list[int], small: int, b
     with TemporaryDirectory() as folder:
         path = Path(folder) / "histogram.parquet"
         pq.write_table(pa.table({"cell_0": pa.array(range(len(counts)), pa.int64()), "count": pa.array(counts, pa.int64())}), path)
-        with patch("tasks.counting.source_sizes.SMALL", small), patch("tasks.counting.source_sizes.BATCH", batch):
+        with patch(SOURCE_SIZES_SMALL, small), patch(SOURCE_SIZES_BATCH, batch):
             found = sizes_together(list(_sizes_of(path)))
     assert found.by_size == Counter(counts)

@@ -26,6 +26,7 @@ def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
     assert made.startswith("file:///srv")
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     ("paths", "sources"),

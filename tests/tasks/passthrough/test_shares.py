@@ -12,6 +12,7 @@ from tasks.passthrough import untreated
 from tasks.passthrough.untreated import measure_untreated_columns
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
+from tests.house.replaced import FIGURES_MOST_LOOKED_AT
 from tests.jobs import job_of, people, people_job
 
 ROWS = 400
@@ -28,6 +29,7 @@ def looked(path: Path, work: str) -> tuple[bytes, object, list[str]]:
         return made.read_bytes(), (made.name, found, source.text_bytes, source.own_texts), steps
 
 
+@pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("files", [3, 1])
 def test_shares_give_the_figures_of_one_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> None:
@@ -42,7 +44,7 @@ def test_shares_give_the_figures_of_one_sum(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.slow
 def test_what_is_looked_at_are_values_of_least_digest_whatever_is_summed_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More values than are looked at: of every group's sample a part is left over."""
-    monkeypatch.setattr("tasks.passthrough.figures.MOST_SAMPLED_VALUES", 7)
+    monkeypatch.setattr(FIGURES_MOST_LOOKED_AT, 7)
     job = people_job(tmp_path, TABLE, columns=COLUMNS)
     expected = looked(job, "here")
     monkeypatch.setattr(untreated, "count_remote_workers", lambda: 2)

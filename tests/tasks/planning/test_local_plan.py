@@ -14,6 +14,7 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.planning.plan import make_plan
+from tests.house.replaced import CELLS_BYTES_PER_ROW
 from tests.jobs import QIDS, people, people_job
 
 TABLE = people(120)
@@ -52,6 +53,7 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
     assert plan.release == manifest.release
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("method", "said"), [({}, True), ({"refused": "next"}, False), ({"mode": "relaxed"}, False)], ids=str)
 def test_a_plan_tells_what_to_write_where_l_keeps_classes_whole(tmp_path: Path, method: dict, said: bool) -> None:
     """The first column is the better one to cut by and tells the secret; the second does not."""
@@ -75,7 +77,7 @@ def test_a_plan_tells_what_to_write_where_l_keeps_classes_whole(tmp_path: Path, 
 
 
 def test_a_plan_says_why_memory_asks_for_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr(CELLS_BYTES_PER_ROW, 1_000_000)
     plan = make_plan(load_job(people_job(tmp_path, TABLE, method={"name": "mondrian", "fragments": {"sample": 1}}, memory="64MB")))
     assert plan.local
     assert plan.local.fragments > 1

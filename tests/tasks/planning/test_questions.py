@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import get_args
 
+import pytest
+
 from core.formats.concept_names import concept_names
 from core.formats.proposals import ColumnProfile, Kind, propose
 from tasks.planning.questions import questions_of
@@ -12,6 +14,7 @@ from tasks.planning.questions import questions_of
 LOOKS: list[tuple[str, ...]] = [(), ("free text",), ("nearly unique",), ("dates of birth",), ("coordinates",), ("telephone numbers",)]
 
 
+@pytest.mark.ci
 def test_of_all_concepts_kinds_and_shapes_together_at_most_eight_questions_are_asked() -> None:
     named = {concept: name for concept, name, _ in concept_names()}.values()
     names = [*named, *(f"{name} of x" for name in named), "patient", "x17"]

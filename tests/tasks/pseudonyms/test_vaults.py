@@ -217,6 +217,7 @@ def test_a_vault_that_is_not_what_was_written_is_refused_and_not_written_on(tmp_
     assert path.read_bytes() == damaged
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("memory", ["beside the vault", "in the work folder"])
 def test_a_vault_that_is_gone_older_or_another_one_is_refused_before_it_makes_new_tokens(tmp_path: Path, memory: str) -> None:
     job, path, spill = job_at(tmp_path), tmp_path / "vault.parquet", tmp_path / "spill"

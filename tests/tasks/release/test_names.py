@@ -29,6 +29,7 @@ def test_a_name_that_is_the_folder_of_another_is_refused() -> None:
         check_names("release", ["data", "data/part-00001.parquet"])
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("name", ["../../outside.parquet", "{folder}/outside.parquet", "data/../../../outside.parquet"])
 def test_a_manifest_that_names_files_outside_the_release_fails_the_verification(
@@ -48,6 +49,7 @@ def test_a_manifest_that_names_files_outside_the_release_fails_the_verification(
     assert "outside.parquet" not in done.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("entry", ["data", "data/part-00001.parquet", "manifest.json", "report.html"])
 def test_a_release_of_which_a_part_is_a_link_fails_the_verification(

@@ -58,6 +58,7 @@ def read(job: Path, column: str, plain: tuple[str, ...] = ()) -> list[Any]:
     return [value for batch in batches for value in batch.column(column).to_pylist()]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("plain", [(), ("v",)])
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("first", [0, 1])
@@ -67,6 +68,7 @@ def test_a_column_that_a_file_lacks_is_null_there(tmp_path: Path, name: str, fir
     assert found == (COLUMNS[name].to_pylist() + [None] * 2 if first else [None] * 2 + COLUMNS[name].to_pylist())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("drift", DRIFT)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_column_that_holds_nothing_in_a_file_is_read_as_the_others_type(tmp_path: Path, name: str, drift: str) -> None:

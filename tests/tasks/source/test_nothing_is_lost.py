@@ -35,6 +35,7 @@ def packed(content: bytes) -> bytes:
     return whole
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("size", [7 * MB, 9 * MB, 15 * MB])
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_record_of_up_to_16_mb_is_read(tmp_path: Path, size: int, quoted: bool) -> None:
@@ -42,6 +43,7 @@ def test_a_record_of_up_to_16_mb_is_read(tmp_path: Path, size: int, quoted: bool
     assert (len(table), len(table["b"][50].as_py())) == (101, size // 2 * 2)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("name", "pack"), [("t.csv", bytes), ("t.csv.gz", lambda text: gzip.compress(text, 1)), ("t.csv.zst", packed)])
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_longer_record_is_refused_however_the_file_is_packed(
@@ -59,6 +61,7 @@ def test_a_record_that_the_reader_loses_is_missed(tmp_path: Path, monkeypatch: p
         converted(tmp_path, with_one_of(200_000))
 
 
+@pytest.mark.ci
 def test_compressed_files_that_are_cut_off_or_damaged_are_refused_and_several_in_one_are_read(tmp_path: Path) -> None:
     content = b"q,b\n" + b"".join(b"%d,x%d\n" % (number, number * 7919) for number in range(200_000))
     half = content.index(b"\n", len(content) // 2) + 1
@@ -78,6 +81,7 @@ def arrow(folder: Path, content: bytes) -> int:
     return convert_arrow(path, "t.arrow", str(len(content)), Store.at(folder), 512 * MB).rows
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("new", [ipc.new_file, ipc.new_stream])
 def test_arrow_files_in_a_row_and_streams_without_an_end_are_refused(
     tmp_path: Path, new: Callable[..., ipc.RecordBatchStreamWriter]

@@ -29,6 +29,7 @@ def hard(path: Path, file: Path) -> None:
     path.hardlink_to(file)
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize(
     "paths",

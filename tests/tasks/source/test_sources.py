@@ -57,6 +57,7 @@ def test_of_a_few_columns_of_many_more_records_are_read_at_a_time(tmp_path: Path
     assert sum(few) == sum(all_of_them) == len(MANY)
 
 
+@pytest.mark.ci
 def test_of_texts_that_a_file_packs_no_more_are_read_at_a_time_than_all_of_its_columns_would_allow(tmp_path: Path) -> None:
     """What a dictionary of few long texts takes says nothing of what the texts take where they are read plain."""
     letters = pa.array([f"letter {number} " * 200 for number in range(50)]).take(pa.array(np.arange(len(MANY)) % 50))

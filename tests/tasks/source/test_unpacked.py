@@ -68,6 +68,7 @@ def test_files_of_duckdb_are_known_as_well(tmp_path: Path) -> None:
     assert found_in(path).long == {"text": 5000}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("encoding", ["dictionary", "DELTA_BYTE_ARRAY", "PLAIN"])
 def test_long_values_are_read_few_at_a_time_whatever_their_encoding(tmp_path: Path, encoding: str) -> None:
     size, rows = 1_000_000, 100

@@ -325,6 +325,7 @@ def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
         work.check()
 
 
+@pytest.mark.ci
 def test_of_two_first_runs_neither_takes_what_the_other_lays_for_somebody_elses(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

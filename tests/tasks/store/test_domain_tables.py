@@ -20,6 +20,7 @@ from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_counted, load_domains, write_domains
+from tests.house.replaced import DOMAIN_COUNTS_COMPACT_ROWS, DOMAINS_BLOCK_ROWS
 
 NAMES, TYPES = ["word", "number", "share"], [pa.string(), pa.int64(), pa.float64()]
 VALUES = ["value_0", "value_1", "value_2"]
@@ -51,7 +52,7 @@ def test_in_pieces_a_domain_table_reads_as_what_python_counts(
     tmp_path_factory: pytest.TempPathFactory, rows: Rows, block: int, compact: int
 ) -> None:
     store = Store(tmp_path_factory.mktemp("store"))
-    with patch("core.columns.domains.BLOCK_ROWS", block), patch("core.histograms.domain_counts.COMPACT_ROWS", compact):
+    with patch(DOMAINS_BLOCK_ROWS, block), patch(DOMAIN_COUNTS_COMPACT_ROWS, compact):
         counter = add_up([counter_of(rows[start : start + 4]).table() for start in range(0, len(rows), 4)], TYPES)
         made = written(store, counter.blocks(), domain_schema(VALUES))
     whole = read_domains(counter_of(rows).table(), NAMES)
@@ -70,7 +71,7 @@ def test_persons_go_with_their_values(tmp_path: Path, block: int) -> None:
     axes = [Counted(pa.array([1, 2, 5, None]), pa.array([3, 1, 4, 2]).to_numpy(), pa.array([2, 1, 0, 0]).to_numpy())]
     schema = domain_schema(["value_0"], persons=True)
     store = Store(tmp_path)
-    with patch("core.columns.domains.BLOCK_ROWS", block):
+    with patch(DOMAINS_BLOCK_ROWS, block):
         made = written(store, domain_blocks(axes, [pa.int64()]), schema)
     [domain] = load_domains(store, made, ["x"])
     assert domain.persons is not None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from tests.tasks.store.declared_steps import CODES, DECLARED
 
 PACKAGES = ("core", "schemas", "tasks", "flows")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text()) for path in FILES}
-MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
+PLACES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in FILES}
+MODULES = sorted(name for name in PLACES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.relational.verified",
     "tasks.counting.coding", "tasks.lineage.events", "tasks.composition.release_history", "tasks.publication.remote_target",
@@ -34,10 +35,16 @@ PLAIN_FINGERPRINTS = {
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 
 
+@cache
+def tree(module: str) -> ast.Module:
+    """Reads a module when it is asked for: every process of tests collects this file, and few run it."""
+    return ast.parse(PLACES[module].read_text("utf-8"))
+
+
 def imported(module: str) -> set[str]:
     """The modules below flows that a syntax tree imports."""
     found = set()
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -47,20 +54,20 @@ def imported(module: str) -> set[str]:
 
 def registered(module: str) -> set[tuple[str, str]]:
     """The modules below flows that a registry names, each with the field that it stands in; one without a name belongs to all fields."""
-    named = {id(word.value): str(word.arg) for call in ast.walk(TREES[module]) if isinstance(call, ast.Call) for word in call.keywords}
+    named = {id(word.value): str(word.arg) for call in ast.walk(tree(module)) if isinstance(call, ast.Call) for word in call.keywords}
     paths = [(named.get(id(call), ""), str(getattr(call.args[0], "value", ""))) for call in calls(module, "Code")]
     return {(field, path.split(":")[0]) for field, path in paths if not path.startswith("flows.")}
 
 
 def asked(module: str) -> set[str]:
     """The modules that one asks registries for: it imports the registry, and speaks of the field."""
-    fields = {"", *(node.attr for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute))}
+    fields = {"", *(node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute))}
     registries = [name for name in imported(module) if name.startswith("schemas.") and not module.startswith("schemas.")]
     return {code for name in registries for field, code in registered(name) if field in fields}
 
 
 def calls(module: str, name: str) -> list[ast.Call]:
-    return [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
+    return [node for node in ast.walk(tree(module)) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
 
 
 REGISTRY = "schemas.reading.registry"
@@ -81,7 +88,7 @@ def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
 def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
     below = [module for module in MODULES if not module.startswith("flows.")]
     tricks = [
-        module for module in below if any(f"{name}(" in ast.unparse(TREES[module]) for name in ("import_module", "__import__", "exec"))
+        module for module in below if any(f"{name}(" in ast.unparse(tree(module)) for name in ("import_module", "__import__", "exec"))
     ]
     # And in calls, which name a function that its caller has in hand; a worker's code is held against the caller's.
     assert tricks == ["schemas.reading.registry", "tasks.engine.remote.codec"]
@@ -91,7 +98,7 @@ def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
 @pytest.mark.ci
 def test_no_number_stands_for_code_and_keys_are_made_in_one_place() -> None:
     for module in MODULES:
-        names = [node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        names = [node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
         assert module.startswith("schemas") or not [name for name in names if "VERSION" in name], module
         assert module == "tasks.store.keys" or not calls(module, "Key"), module
         assert module in PLAIN_FINGERPRINTS or not calls(module, "fingerprint_of"), module
@@ -111,10 +118,11 @@ def test_a_step_is_found_by_the_module_and_the_variable_that_a_worker_is_told() 
 
 
 def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
-    packages = [tree for name, tree in TREES.items() if name.endswith("__init__")]
-    assert not [tree for tree in packages if any(not isinstance(node, ast.Expr) for node in tree.body)]
+    packages = [name for name in PLACES if name.endswith("__init__")]
+    assert not [name for name in packages if any(not isinstance(node, ast.Expr) for node in tree(name).body)]
 
 
+@pytest.mark.ci
 def test_what_no_key_sees_cannot_change_a_result() -> None:
     apart = [module for module in MODULES if module.startswith(IGNORED_MODULES)]
     assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
@@ -125,7 +133,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
     taken = {
         alias.name
         for module in seen
-        for node in ast.walk(TREES[module])
+        for node in ast.walk(tree(module))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("schemas.errors.")
         for alias in node.names
     }

@@ -65,6 +65,7 @@ def back(*arguments: Any) -> tuple[Any, ...]:
     return decoded(encoded(fingerprint_of, arguments, DESK), DESK)[1]
 
 
+@pytest.mark.ci
 @given(st.lists(PLAIN))
 def test_plain_values_come_back_as_they_were(arguments: list[Any]) -> None:
     assert back(*arguments) == tuple(arguments)

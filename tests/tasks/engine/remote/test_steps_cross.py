@@ -30,6 +30,7 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.few(1, "ci")
 @pytest.mark.parametrize("name", JOBS)
 def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -1,0 +1,191 @@
+"""Statements of the recount find what is counted here row by row, on tables of a few rows with nulls among them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.recount.figures import nodes_by_height
+from core.recount.linked import LinkCount, form_groups
+from core.recount.people import people_sql, source_persons_sql, unexpected_values_sql
+from core.recount.relational.history_counts import ReadTable, owner_faults_sql, owner_view
+from core.recount.relational.known_rows import choices_sql
+from core.recount.sampled_classes import masked_sql
+from core.recount.spreads import holder_classes_sql, one_value_sql
+from core.recount.truth import marginal_sql, source_parts_sql
+from schemas.pseudonyms.identifiers import Identifier
+from tests.laws import tried
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        yield made
+
+
+def table(connection: duckdb.DuckDBPyConnection, name: str, columns: str, rows: Rows) -> None:
+    connection.execute(f"CREATE TABLE {name} ({columns})")
+    if rows:
+        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+def answer(connection: duckdb.DuckDBPyConnection, statement: str, parameters: object = None) -> tuple[Any, ...]:
+    [found] = connection.execute(statement, parameters).fetchall()
+    return tuple(found)
+
+
+HELD = st.lists(
+    st.tuples(st.sampled_from([1, 2, 3, None]), st.integers(0, 3), st.sampled_from(["x", "y", None]), st.integers(1, 3)), max_size=10
+)
+
+
+@given(HELD, st.sampled_from([(), (1,), (1, 2)]), st.booleans(), st.integers(1, 3))
+@tried(150)
+def test_people_of_classes_are_counted_as_one_by_one(held: Rows, known: Sequence[int], right: bool, k: int) -> None:
+    records, people = Counter[int | None](), defaultdict[int | None, Counter[int]](Counter)
+    for combination, person, _, many in held:
+        records[combination] += many
+        people[combination][person] += many
+    published = {one: records[one] + (not right) or 1 for one in known}
+    combinations = [(one, published[one], one == 2) for one in known]
+    everybody = Counter[int]()
+    for mine in people.values():
+        everybody.update({person: many for person, many in mine.items() if person})
+    different = {one: len([person for person in people[one] if person]) for one in {*people, *known}}
+    falling = sorted(everybody.values(), reverse=True)
+    largest = [max((many for person, many in people[one].items() if person), default=0) / published[one] for one in known]
+    with duckdb.connect() as connection:
+        table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
+        table(connection, "combinations", "combination BIGINT, records BIGINT, masked BOOLEAN", combinations)
+        found = answer(connection, people_sql("combinations", "held", 1, k))
+    assert found == (
+        len(everybody), (falling[k - 1 : k] or [0])[0], different.get(2, 0) if 2 in known else 0, min(different.values(), default=0),
+        sum(many < k for many in different.values()), sum(published[one] for one in known if different[one] < k),
+        sum(one not in known or published[one] != records[one] for one in different), dict(Counter(different.values())),
+        max(largest, default=0), max(falling, default=0),
+    )  # fmt: skip
+
+
+WRITTEN = st.lists(st.tuples(st.sampled_from(["a", None]), st.sampled_from(["x", "y", None])), max_size=6)
+
+
+@given(WRITTEN, HELD.map(lambda rows: [row for row in rows if row[0] in (1, 2)]), st.booleans())
+@tried(150)
+def test_values_that_are_not_those_of_the_people_are_counted_by_class(written: Rows, held: Rows, same: bool) -> None:
+    numbers = {"a": 1, None: 2}
+    if same:
+        held = [(numbers[label], place, value, 1) for place, (label, value) in enumerate(written)]
+    mine, theirs = Counter((numbers[label], value) for label, value in written), Counter[Any]()
+    for combination, _, value, many in held:
+        theirs[combination, value] += many
+    expected = {combination for combination, value in {*mine, *theirs} if mine[combination, value] != theirs[combination, value]}
+    with duckdb.connect() as connection:
+        table(connection, "written", "q VARCHAR, v VARCHAR", written)
+        table(connection, "combinations", "combination BIGINT, label_0 VARCHAR", [(1, "a"), (2, None)])
+        table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
+        assert answer(connection, unexpected_values_sql("written", ["q"], "v", "combinations", "held", "value_0")) == (len(expected),)
+
+
+@given(HELD)
+@tried(100)
+def test_classes_in_which_all_who_have_a_value_have_the_same_are_counted(held: Rows) -> None:
+    expected = []
+    for one in (1, 2, 4):
+        mine = {(person, value) for combination, person, value, _ in held if combination == one and person and value is not None}
+        holders = Counter(value for _, value in mine)
+        if max(holders.values(), default=0) == len({person for person, _ in mine}):
+            expected.append(10 * one)
+    with duckdb.connect() as connection:
+        table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
+        table(connection, "combinations", "combination BIGINT, records BIGINT", [(one, 10 * one) for one in (1, 2, 4)])
+        assert answer(connection, one_value_sql("combinations", "held", "value_0")) == (len(expected), sum(expected))
+
+
+def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alone(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "pairs", "combination BIGINT, person BIGINT, v VARCHAR", [(1, 1, "x"), (1, 2, "x"), (2, 3, "y"), (2, 4, None)])
+    table(connection, "single", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 2, 4), ("y", 1, 4), (None, 1, 4)])
+    table(connection, "several", "value VARCHAR, records BIGINT, persons BIGINT", [("x", 3, 4), ("y", 1, 4), (None, 1, 4), ("z", 0, 4)])
+    everybody = "held = persons"
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "single", nulls=True)) == (0,)
+    assert answer(connection, holder_classes_sql("pairs", "v", everybody, "several", nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "held < persons", "several", nulls=True)) == (1,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "value IS NULL", "several", nulls=False)) == (0,)
+    assert answer(connection, holder_classes_sql("pairs", "v", "everywhere = 1 AND everybody = 4 AND m = 3", "several", nulls=True)) == (1,)
+
+
+def test_values_that_are_published_more_often_than_the_source_has_them_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "released", "value VARCHAR, records BIGINT", [(None, 3), ("a", 2), ("b", 1), ("c", 4)])
+    table(connection, "given", "value VARCHAR, records BIGINT", [(None, 1), ("b", 5), ("c", 1), ("d", 9)])
+    assert answer(connection, marginal_sql("released", "given")) == (2 + 2 + 3,)
+
+
+def test_counts_of_a_null_have_its_place(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "counted", "part INTEGER, value VARCHAR, records BIGINT", [(0, None, 3), (1, "a", 2), (1, "b", 8)])
+    table(connection, "positions", "place BIGINT, value VARCHAR", [(5, None), (6, "a")])
+    assert sorted(connection.execute(source_parts_sql("counted", "positions")).fetchall()) == [(0, 5, 3), (1, 6, 2)]
+
+
+def test_records_with_a_null_are_those_that_a_class_may_cover_too(connection: duckdb.DuckDBPyConnection) -> None:
+    table(connection, "source", "q VARCHAR, r BIGINT", [(None, 1), ("a", 1), ("b", 2), (None, None)])
+    table(connection, "of_q", "value VARCHAR, mask BIGINT", [(None, 3), ("a", 1), ("b", 4)])
+    table(connection, "of_r", "value BIGINT, mask BIGINT", [(1, 2), (2, 4), (None, 1)])
+    connection.execute(masked_sql("source", ["q", "r"], ["of_q", "of_r"], ["0"], ["q"], "covered"))
+    assert sorted(connection.execute("SELECT * FROM covered").fetchall(), key=str) == [(1, 0, None), (2, 0, None), (4, 0, "b")]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_records_of_nobody_and_of_no_class_are_read_as_such(connection: duckdb.DuckDBPyConnection, masked: bool) -> None:
+    rows = [(1, 7, "x"), (1, None, "y"), (None, 7, "x"), (None, 8, "x"), (3, 8, "z"), (1, 7, "x")]
+    table(connection, "source", "q BIGINT, p BIGINT, v VARCHAR", rows)
+    table(connection, "owner_0", "value BIGINT, number BIGINT", [(1, 0), (None, 1), (3, 2)])
+    table(connection, "classes", "class BIGINT, number_0 BIGINT", [(10, 0), (11, 1)])
+    table(connection, "persons", "name_0 BIGINT, person BIGINT", [(7, 1), (8, 2)])
+    connection.execute(source_persons_sql("source", ["q"], ["p"], ["v"], masked=masked))
+    found = connection.execute("SELECT person, value_0, records FROM given WHERE class IN (10, 11) ORDER BY ALL").fetchall()
+    assert found == [(0, "y", 1), (1, "x", 1), (1, "x", 2), (2, "x", 1)]
+    beside = connection.execute("SELECT person, value_0, records FROM given WHERE class NOT IN (10, 11)").fetchall()
+    assert beside == ([(2, "z", 1)] if masked else [])
+
+
+def test_pseudonyms_are_malformed_or_beside_stars_only_where_there_are_some(connection: duckdb.DuckDBPyConnection) -> None:
+    good = "0123456789abcdef"
+    rows = [("*", "x", good), ("*", "*", good), ("*", "*", None), (None, "*", "no hash"), ("*", "*", "neither"), ("y", "z", good)]
+    table(connection, "release", "q VARCHAR, r VARCHAR, ssn VARCHAR", rows)
+    one = Identifier.model_validate({"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY"}, "length": 16}}})
+    assert answer(connection, form_groups("release", ["q", "r"], "ssn", one).sql) == (2, 2)
+
+
+def test_rows_of_nobody_and_of_different_persons_and_the_most_of_one_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
+    visit = ReadTable("visit", "visit", (), ("id",), {})
+    table(connection, owner_view(visit), "person BIGINT, differs BOOLEAN", [(1, False), (1, True), (2, False), (None, False), (1, True)])
+    assert answer(connection, owner_faults_sql(visit)) == (1, 2, 3)
+
+
+def test_choices_of_rows_hold_a_row_as_often_as_somebody_has_it(connection: duckdb.DuckDBPyConnection) -> None:
+    unit = ReadTable("person", "person", ("sex",), ("id",), {})
+    table(connection, "person", "id BIGINT, sex VARCHAR", [(1, "F"), (2, "F"), (3, "F")])
+    table(connection, owner_view(unit), f"person BIGINT, {unit.at('id')} BIGINT", [(1, 1), (2, 2), (3, 3)])
+    # The first has a row twice and another one, the second the first of these once, the third nothing.
+    items = [(1, 0, 5, 1, 1), (1, 0, 5, 2, 2), (1, 0, 6, 1, 3), (2, 0, 5, 1, 1)]
+    table(connection, "items", "person BIGINT, place BIGINT, item BIGINT, time BIGINT, rank BIGINT", items)
+    # Nothing: three persons. The first row: two. Twice the first row, the other one, both together: one.
+    assert answer(connection, choices_sql(unit, 1, 2), {"k": 2}) == (3, 5, 1)
+    assert answer(connection, choices_sql(unit, 1, 1), {"k": 3}) == (2, 3, 1)
+
+
+def test_nodes_are_counted_by_height() -> None:
+    assert nodes_by_height([(1, 2), (0, 1)]) == [0, 1, 2, 1]
+    assert nodes_by_height([(0, 2), (2, 2), (0, 1)]) == [0, 0, 1, 2, 2, 1]
+
+
+def test_nobody_is_no_share_of_nobody() -> None:
+    counts = LinkCount(("person",), is_known=True, people=0, sets=0, smallest=0, below_k=0, failing=0, unexpected=0)
+    assert counts.share == 0

@@ -1,0 +1,96 @@
+"""What a manifest says of its job is held against the job, each figure by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
+from tasks.report.terms import terms_of
+from tasks.verification import job_figures
+from tasks.verification.job_figures import job_faults
+from tests.core.recount.test_classes import manifest
+from tests.jobs import job_of
+
+QIDS = [{"name": "age", "hierarchy": {"widths": [2]}}, {"name": "zip", "hierarchy": {"prefix": [1]}}]
+TOPS, NODE = {"age": 2, "zip": 1}, (1, 0)
+DRAWN = LatticeFigures(levels=(3, 2), heights={"passes": (0, 1, 2, 1), "fails": (1, 1, 0, 0)}, nodes={}, whole=False)
+
+
+def job(**parts: Any) -> Job:
+    columns = {"quasi_identifiers": QIDS, "sensitive": ["disease"]}
+    return Job.model_validate(job_of(**({"columns": columns, "method": {"name": "skald", "root": "occupied"}} | parts)))
+
+
+def of_job(one: Job, **changes: Any) -> Manifest:
+    said: dict[str, Any] = {
+        "name": one.name, "release": f"{one.name}-0", "method": one.method.name, "privacy": {"k": one.privacy.k},
+        "hierarchies": {"age": "a"}, "node": NODE, "levels": {"age": 1, "zip": 0}, "tops": TOPS,
+        "asked": terms_of(one, NODE, list(TOPS.values())), "lattice": DRAWN, "search": {"nodes": 6},
+    }  # fmt: skip
+    return manifest(**(said | changes))
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digests of job and hierarchies, which depend on files, are those of the manifest."""
+    monkeypatch.setattr(job_figures, "known_secrets", lambda _job: [])
+    monkeypatch.setattr(job_figures, "is_of_job", lambda *_: True)
+    monkeypatch.setattr(job_figures, "hierarchies_as_in", lambda *_: {"age": "a"})
+
+
+def wrong(one: Job, **changes: Any) -> list[str]:
+    faults, unsaid = job_faults(one, of_job(one, **changes))
+    assert unsaid == []
+    return [fault.removeprefix("the manifest's ").partition(" cannot be")[0] for fault in faults]
+
+
+def test_a_manifest_that_says_what_its_job_does_has_no_fault() -> None:
+    assert wrong(job()) == []
+    assert wrong(job(), optimal="best of 3 nodes") == []
+    assert wrong(job(), lattice=None) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("name", {"release": "others-0"}), ("hierarchies", {"hierarchies": {"age": "b"}}), ("ncp", {"ncp": {"zip": 0.1, "age": 0.2}}),
+        ("optimal", {"optimal": NOT_FOR_NODES}), ("optimal", {"optimal": OWN_NODE}), ("masked", {"masked": 1}),
+        ("lattice", {"lattice": DRAWN.model_copy(update={"levels": (3, 3)})}),
+        ("lattice", {"lattice": DRAWN.model_copy(update={"heights": {"passes": (1, 2, 2)}})}),
+        ("lattice", {"lattice": DRAWN.model_copy(update={"heights": {"passes": (1, 1, 2, 1)}})}),
+        ("lattice", {"lattice": DRAWN.model_copy(update={"heights": {"passes": (1, 3, 2, 1)}})}),
+        ("search.nodes", {"search": {"nodes": 5}}), ("replay_of", {"replay_of": "people-1"}),
+    ],
+)  # fmt: skip
+def test_what_is_said_otherwise_is_named(field: str, changes: dict[str, Any]) -> None:
+    assert wrong(job(), **changes) == [f"'{field}'"]
+
+
+def test_a_method_without_levels_has_no_node_and_says_so() -> None:
+    cut = job(method={"name": "mondrian"})
+    said: dict[str, Any] = {"node": None, "levels": None, "lattice": None, "search": {}, "asked": terms_of(cut, None, list(TOPS.values()))}
+    assert wrong(cut, **said, optimal=NOT_FOR_NODES) == []
+    assert wrong(cut, **said, optimal="certified") == ["'optimal'"]
+
+
+def test_of_levels_that_the_job_names_alone_there_are_nodes_and_pictures() -> None:
+    named = job(method={"name": "skald", "root": "occupied", "levels": {"age": [1, 2]}})
+    drawn = DRAWN.model_copy(update={"heights": {"passes": (0, 1, 2, 1)}})
+    assert wrong(named, lattice=drawn, search={"nodes": 4}) == []
+    assert wrong(named, lattice=DRAWN, search={"nodes": 6}) == ["'lattice' and 'search.nodes'"]
+    assert wrong(job(method={"name": "skald", "root": "occupied", "levels": {"age": [2, 2]}}), lattice=None, search={"nodes": 2}) == [
+        "'node'"
+    ]
+
+
+def test_of_a_column_that_hides_values_a_picture_may_have_fewer_nodes() -> None:
+    columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2], "top": 90}}, QIDS[1]], "sensitive": ["disease"]}
+    fewer = DRAWN.model_copy(update={"heights": {"passes": (0, 1, 2, 1)}})
+    assert job(columns=columns).columns.quasi_identifiers[0].hides
+    assert wrong(job(columns=columns), lattice=fewer, search={"nodes": 5}) == []
+    more = DRAWN.model_copy(update={"heights": {"passes": (0, 1, 3, 1)}})
+    assert wrong(job(columns=columns), lattice=more, search={"nodes": 5}) == ["'lattice'"]

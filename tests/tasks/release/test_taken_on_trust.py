@@ -1,0 +1,46 @@
+"""What nobody can count again from the files is said to be taken on trust, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tasks.verification.entries import manifest_text_faults
+from tasks.verification.promises import unverified_claims
+from tests.core.recount.test_classes import job, manifest, recount
+
+
+def trusted(with_job: bool = True, source: int | None = 100, **changes: Any) -> set[str]:
+    found = replace(recount(), source=source)
+    return set(unverified_claims(job() if with_job else None, manifest(**changes), found, is_its_job=with_job))
+
+
+def test_what_the_search_found_out_is_taken_on_trust_where_it_is_said() -> None:
+    assert "optimal" in trusted()
+    assert not {"search", "repeats", "overlaps", "lattice"} & trusted()
+    assert {"search", "versions"} <= trusted(search={"nodes": 3}, versions={"skald": "0"})
+    assert "versions" not in trusted()
+
+
+def test_what_the_source_tells_is_trusted_only_without_it() -> None:
+    assert not {"records", "suppressed", "asked"} & trusted()
+    assert {"records", "suppressed"} <= trusted(source=None)
+    assert {"records", "suppressed", "asked", "hierarchies", "node"} <= trusted(with_job=False)
+
+
+def test_losses_of_sizes_are_counted_and_others_trusted() -> None:
+    told = trusted(loss={"dm": 1.0, "gcp": 0.5, "strange": 2.0})
+    assert "loss.dm" not in told
+    assert {"loss.gcp", "loss.strange"} <= told
+
+
+def test_a_folder_bears_the_name_of_its_release(tmp_path: Path) -> None:
+    named = "people-0123456789abcdef"
+
+    def faults(folder: str, release: str = named) -> bool:
+        return any("bear the name" in one for one in manifest_text_faults(tmp_path / folder, b"{}", manifest(release=release), ""))
+
+    assert not faults(named)
+    assert faults("people-0123456789abcdee")
+    assert faults("no release", "no release")
