@@ -13,15 +13,18 @@ import numpy as np
 from core.composition.contents import Likeness, Sketch
 from schemas.errors.base import StorageError
 from schemas.job.job import Job
+from schemas.relational.manifest import TablesManifest
+from schemas.relational.table_jobs import named
 from schemas.release.manifest import Manifest
 from tasks.composition.known import Columns, KnownRecords
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import Sketches
 from tasks.release.keyed import files_in
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.secret import FolderSecret, known_secrets
 
+UNREGISTERED = "the registry does not know it, so that its records are not known again"
 OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
 
@@ -177,13 +180,24 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
         if folder.name in known:
             continue
         try:
-            manifest = read_manifest(folder)
+            of_tables = is_release_of_tables(folder)
+            manifest = tables_manifest_of(manifest_content(folder), str(folder)) if of_tables else read_manifest(folder)
         except StorageError:
             # What cannot be read may be of any records.
             yield Earlier(folder.name if _ID.fullmatch(folder.name) else "unknown", job.privacy.k, untold="its manifest cannot be read")
             continue
-        if manifest and manifest.release not in known and (earlier := _of_manifest(manifest, mine, secrets, kinds)):
+        if manifest is None or manifest.release in known:
+            continue
+        if earlier := _of_tables(manifest, kinds) if isinstance(manifest, TablesManifest) else _of_manifest(manifest, mine, secrets, kinds):
             yield earlier
+
+
+def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
+    """Returns a release of several tables that shares persons with the source, as far as the names of its columns tell."""
+    qids = {named(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
+    if not qids or not qids <= kinds.keys():
+        return None
+    return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, untold=UNREGISTERED)
 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
@@ -194,4 +208,4 @@ def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Fold
     qids = set(manifest.hierarchies or manifest.levels or ())
     if not qids or not qids <= kinds.keys():
         return None
-    return found._replace(untold="the registry does not know it, so that its records are not known again")
+    return found._replace(untold=UNREGISTERED)

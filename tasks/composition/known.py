@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from core.composition.contents import kind_of
+from schemas.release.increments import Overlap
 from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
@@ -24,6 +26,9 @@ class KnownRecords:
         run: The run.
         source: Its source.
     """
+
+    overlap: ClassVar[type[Overlap]] = Overlap
+    """What is said of another release: what its figures count."""
 
     run: Run
     source: ChunkedSource

@@ -142,6 +142,12 @@ def histories_sql(unit: ReadTable, k: int) -> str:
     """
 
 
+def persons_of_histories_sql(unit: ReadTable) -> str:
+    """Returns the statement of ``k0`` …, the key of each person, and ``text``, the number of the person's history."""
+    keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
+    return f"SELECT {keys}text FROM {below_view(unit)}"
+
+
 def key_faults_sql(table: ReadTable) -> str:
     """Returns the statement that counts rows without a whole key, and keys that name more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)

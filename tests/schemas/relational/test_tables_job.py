@@ -58,7 +58,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     job["tables"]["visit"]["columns"]["person"] = ["person_id"]
     job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
     job["suppression"]["limits"] = 1
-    job["work"], job["overlaps"] = "s3://bucket/work", "refuse"
+    job["work"] = "s3://bucket/work"
     told = faults_of(job)
     for words in (
         "tables.person: has no key",
