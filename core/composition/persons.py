@@ -93,5 +93,8 @@ class ValueSets:
         chosen = np.zeros(len(sets), np.bool_)
         chosen[known[first]] = True
         mine = chosen[persons]
-        pairs = np.unique(np.stack([sets[persons[mine]], values[mine]], axis=1), axis=0)
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+        found, held = sets[persons[mine]], values[mine]
+        order = np.lexsort((held, found))
+        found, held = found[order], held[order]
+        new = np.append(True, (found[1:] != found[:-1]) | (held[1:] != held[:-1]))[: len(found)]
+        return found[new], held[new]

@@ -157,13 +157,6 @@ def key_faults_sql(table: ReadTable) -> str:
     """
 
 
-def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
-    """Returns the statement that counts rows whose reference to another table is there and finds no row."""
-    columns = table.references[other.name]
-    same = " AND ".join(f"m.{mine} = o.{theirs}" for mine, theirs in zip(columns, other.key, strict=True))
-    return f"SELECT count(*) FROM {table.relation} AS m ANTI JOIN {other.relation} AS o ON {same} WHERE {whole_reference(columns, 'm')}"
-
-
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
     """Returns the statement that makes the person of each row by each of its references, as a number of the unit's row.
 
@@ -188,9 +181,11 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
             *(f"m.{column} AS {table.at(column)}" for column in wanted),
             f"{whose} AS person",
             *(f"{one} AS p{place}" for place, one in enumerate(persons)),
+            *(f"{one} AS l{place}" for place, one in enumerate(lost)),
         ]
     )
-    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs"])
+    losing = [f"o.l{place}" for place in range(len(lost))]
+    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs", *losing])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
 
@@ -211,10 +206,15 @@ def unit_owners_sql(unit: ReadTable) -> str:
 
 
 def owner_faults_sql(table: ReadTable) -> str:
-    """Returns the statement that counts rows of nobody, rows whose references find different persons, and the most rows of a person."""
+    """Returns the statement that counts what is wrong with the rows of a table, given the person of each.
+
+    That is rows of nobody, rows whose references find different persons, the most rows of a person, and for each reference the rows in
+    which it is there and finds no row.
+    """
+    lost = "".join(f", count(*) FILTER (l{place})" for place in range(len(table.references)))
     each = f"SELECT count(*) AS many FROM {owner_view(table)} WHERE person IS NOT NULL GROUP BY person"
     return f"""
-        SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each}))
+        SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each})){lost}
         FROM {owner_view(table)}
     """
 

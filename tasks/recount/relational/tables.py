@@ -17,7 +17,6 @@ from core.recount.relational.history_counts import (
     hanging_sql,
     histories_sql,
     key_faults_sql,
-    lost_references_sql,
     owner_faults_sql,
     persons_of_histories_sql,
     persons_of_rows_sql,
@@ -168,12 +167,14 @@ def _joined(
             [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
             faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
             faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
-        for other in read.references:
-            [(lost,)] = connection.execute(lost_references_sql(read, tables[other])).fetchall()
-            faults += [f"{counted(lost, 'row')} of '{table}' refer to rows of '{other}' that are not there"] if lost else []
         connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_owners_sql(read))
         if read.references:
-            [(nobody, differing, most)] = connection.execute(owner_faults_sql(read)).fetchall()
+            [(nobody, differing, most, *lost)] = connection.execute(owner_faults_sql(read)).fetchall()
+            faults += [
+                f"{counted(many, 'row')} of '{table}' refer to rows of '{other}' that are not there"
+                for other, many in zip(read.references, lost, strict=True)
+                if many
+            ]
             faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
             faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
             bound, most_rows[table] = written.job.tables[table].rows, int(most)

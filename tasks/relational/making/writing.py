@@ -201,7 +201,9 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
             connection.register(f"published_{carried_place(given, column)}", published_of_each(connection, given, column, decided))
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
-        with pq.ParquetWriter(path, reader.schema.remove_metadata()) as writer:
+        # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
+        repeating = [name for name in reader.schema.names if name not in given.tables[table].table.linking]
+        with pq.ParquetWriter(path, reader.schema.remove_metadata(), use_dictionary=repeating or False) as writer:
             for group in _regrouped(reader):
                 writer.write_table(group, row_group_size=GROUP_ROWS)
                 rows += group.num_rows
