@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -22,11 +23,12 @@ from schemas.relational.table_jobs import of_persons
 from tasks.counting.contents import Digested
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
-from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Store
 
 BATCH_ROWS = 1 << 17
+NOBODY_HERE = -1
+"""The number of no history: of persons who are not published."""
 
 
 class OfTable(NamedTuple):
@@ -91,13 +93,12 @@ class PersonRows:
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
         """Returns which rows of each table are not published though their person may be, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
-        tables, rows = np.asarray(chosen["table"].to_pylist(), object), chosen["row"].to_numpy()
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:
             numbers = given.numbers(table)
             mine = numbers[1] == NOWHERE
             if given.chain(table):
-                mine[rows[tables == table]] = True
+                mine[chosen.filter(pc.field("table") == table)["row"].to_numpy()] = True
             for depth, above in enumerate(given.chain(table)):
                 if depth:
                     below = np.flatnonzero((numbers[0] == depth) & ~mine)
@@ -207,7 +208,8 @@ class KeptPersons:
             sums = RowSums(given.persons)
             for batch in self.rows.rows_of(table, by_table[table], published=published):
                 known = batch.left(gone.get(table))
-                sums.add(batch.whose[known], row_digests([one[known] for one in batch.digests], int(known.sum())))
+                digests = row_digests(batch.digests, len(batch.whose))
+                sums.add(batch.whose[known], digests[known])
             total = sums.of(total)
         return total
 
@@ -288,17 +290,19 @@ class NumberedHistories(NamedTuple):
 def _classes(given: PersonRows, item: NumberedHistories, path: Path) -> int:
     """Writes the history of each person, numbered in the order of persons; -1 of those who are not published."""
     tables = given.given
-    unit = tables.job.tree.unit
-    same = " AND ".join(f"k.k{place} = h.k{place}" for place in range(len(tables.job.tables[unit].key)))
-    with connect(tables.run.job, tables.run.spill) as connection:
-        histories = f"read_parquet({literal(str(item.path))})"
-        statement = f"SELECT k.row, h.text::BIGINT AS text FROM {tables.keys_of_rows(unit)} AS k JOIN {histories} AS h ON {same}"
-        found = connection.sql(statement).to_arrow_table()
-    rows, texts = found["row"].to_numpy(), found["text"].to_numpy()
-    order = np.argsort(rows)
-    _, first, inverse = np.unique(texts[order], return_index=True, return_inverse=True)
+    keys = [f"k{place}" for place in range(len(tables.job.tables[tables.job.tree.unit].key))]
+    known = pq.read_table(given.store.path(tables.keys[tables.job.tree.unit]), columns=["row", *keys])
+    found = pq.read_table(item.path)
+    # Of both sides in order, so that each is looked up near the one before.
+    mine, theirs = (digests_of([side[key].combine_chunks() for key in keys], len(side)) for side in (known, found))
+    by_mine, by_theirs = np.argsort(mine), np.argsort(theirs)
+    rows = known["row"].to_numpy()[by_mine[np.searchsorted(mine[by_mine], theirs[by_theirs])]]
+    texts = np.full(tables.persons, NOBODY_HERE, np.int64)
+    texts[rows] = found["text"].to_numpy()[by_theirs]
+    there = np.flatnonzero(texts != NOBODY_HERE)
+    _, first, inverse = np.unique(texts[there], return_index=True, return_inverse=True)
     classes = np.full(tables.persons, -1, np.int64)
-    classes[rows[order]] = np.argsort(np.argsort(first))[inverse]
+    classes[there] = np.argsort(np.argsort(first))[inverse]
     pq.write_table(pa.table({"class": classes}), path, compression="lz4", use_dictionary=False, write_statistics=False)
     return len(classes)
 
