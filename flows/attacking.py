@@ -109,7 +109,8 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
     files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
     with temporary_folder_of(unit_job(job), "verify") as spill:
         played = attack_tables(job, files, spill, f"'{release}'")
-    return AttackOutcome(manifest.release, played, basis_of_tables(job.attacks or AttackSettings()))
+    earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse")
+    return AttackOutcome(manifest.release, (*played, *earlier), basis_of_tables(job.attacks or AttackSettings()))
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.recount.people import share_at_most
 from core.recount.risk import risk_in
@@ -21,6 +21,11 @@ from tasks.release.signatures import read_public_key
 from tasks.store.bucket_work import read_only_store
 from tasks.store.store import Store
 from tasks.verification.release import VerificationContext, Verified, verify_published
+
+if TYPE_CHECKING:
+    from schemas.relational.manifest import TablesManifest
+    from schemas.relational.tables_job import TablesJob
+    from tasks.relational.verified import VerifiedTables
 
 NOT_RECOUNTED = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
@@ -50,7 +55,28 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
     return replace(verified, notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
 
 
-def _together(manifest: Manifest) -> tuple[str, ...]:
+def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
+    """Verifies a release of several tables.
+
+    Args:
+        job: The job whose promise is checked, if it is at hand.
+        release: The folder.
+        key: The public key that must have signed it.
+
+    Raises:
+        OverlapError: it puts somebody at risk together with an earlier one, or was not compared, and the job says to refuse that.
+        SkaldError: anything is not as it was published, or cannot be read.
+    """
+    from tasks.relational.verified import verify_tables  # noqa: PLC0415 - what releases of one table do without
+
+    verified = verify_tables(job, release, key)
+    told = _together(verified.manifest)
+    if job is not None and job.overlaps == "refuse" and told:
+        raise OverlapError.published(told)
+    return verified._replace(notes=(*verified.notes, *([NOT_RECOUNTED] if told else [])))
+
+
+def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
     """Returns what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
     unsafe = [one.sentence() for one in manifest.compositions if not one.is_safe]
     if manifest.unmeasured_overlaps:

@@ -37,7 +37,7 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
         rows: Number of records.
     """
-    total = np.full(rows, _START, np.uint64)
+    total = digest_start(rows)
     for column in columns:
         # One by one: a null is a value like others here, while it makes a person nobody.
         if isinstance(column, pa.DictionaryArray):
@@ -47,6 +47,11 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
         else:
             combine(total, digests_of([column], rows))
     return total
+
+
+def digest_start(rows: int) -> Digests:
+    """Returns what the digest of each record begins with, shape (rows,)."""
+    return np.full(rows, _START, np.uint64)
 
 
 def kind_of(dtype: pa.DataType) -> str:

@@ -176,8 +176,8 @@ def _at_risk(fails: str, *, persons: bool) -> str:
     return f"coalesce(sum(records) FILTER ({fails}), 0)"
 
 
-NUMBERED, FAILING = "numbered", "failing"
-"""Tables of the joint classes with a number each, from 0, and of the numbers of those that fail."""
+NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
+"""Tables of the joint classes with a number each, from 0, of the numbers of those that fail, and of what digests of several values hold."""
 
 
 def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
@@ -204,6 +204,17 @@ def sizes_sql(columns: Sequence[int]) -> str:
     return f"SELECT size{''.join(f', has_{number}' for number in columns)} FROM {NUMBERED} ORDER BY number"
 
 
+def sets_table_sql() -> str:
+    """Returns the statement that makes the table of ``number`` of a column, ``digest`` and ``value``; a digest it lacks is one value."""
+    return f"CREATE TABLE {SETS} (number BIGINT, digest UBIGINT, value UBIGINT)"
+
+
+def _each_value(rows: str, column: int) -> str:
+    """Returns rows with ``value``: once for each value of a person that a digest stands for."""
+    own, each = f"(SELECT digest, value FROM {SETS} WHERE number = {column})", f"coalesce(s.value, r.value_{column})"
+    return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.value_{column})"
+
+
 def joint_values_sql(column: int, *, persons: bool) -> str:
     """Returns the statement of ``number``, ``value`` and ``times``: how many of a joint class have each value of a column.
 
@@ -212,12 +223,13 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
 
     Args:
         column: Number of the sensitive column.
-        persons: Whether persons are counted.
+        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
     """
     times = "count(DISTINCT person)" if persons else "count(*)"
     somebody = "AND person <> 0" if persons else ""
+    rows, value = (_each_value(JOINED, column), "value") if persons else (JOINED, f"value_{column}")
     return f"""
-        SELECT number, value_{column} AS value, {times} AS times FROM {JOINED} JOIN {NUMBERED} USING (a, b)
+        SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b)
         WHERE has_{column} {somebody} GROUP BY ALL ORDER BY number, value
     """
 
@@ -228,11 +240,12 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
     Args:
         table: Of the records of one release.
         column: Number of the sensitive column.
-        persons: Whether persons are counted.
+        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
     """
     times, somebody = ("count(DISTINCT person)", "AND person <> 0") if persons else ("count(*)", "")
     there = f"value_{column} IS NOT NULL {somebody}"
-    return f"SELECT value_{column} AS value, {times} AS times FROM {table} WHERE {there} GROUP BY ALL ORDER BY value"
+    rows, value = (_each_value(table, column), "value") if persons else (table, f"value_{column}")
+    return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
 
 
 def values_at_risk_sql(*, persons: bool) -> str:

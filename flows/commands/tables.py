@@ -75,14 +75,15 @@ def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> 
 def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[str], key: Path | None, *, as_json: bool) -> None:
     """Verifies a release of several tables, and tells of it."""
     from flows.terminal.tables import verified_summary
+    from flows.verification import verified_tables
     from schemas.relational.tables_job import load_tables_job
     from tasks.publication.remote_target import at_hand
-    from tasks.relational.verified import figures_of_tables, verify_tables
+    from tasks.relational.verified import figures_of_tables
     from tasks.release.signatures import read_public_key
 
     loaded = load_tables_job(job, settings) if job else None
     with at_hand(release) as folder:
-        verified = verify_tables(loaded, folder, read_public_key(key) if key else None)
+        verified = verified_tables(loaded, folder, read_public_key(key) if key else None)
     if as_json:
         print_json(figures_of_tables(verified))
     else:

@@ -26,6 +26,8 @@ def plan_lines(plan: TablesPlan) -> str:
         lines.append(
             f"'{name}': {counted(table.rows, 'row')} in {counted(table.files, 'file')}{hangs}. Groups by level: {levels or 'none'}."
         )
+        lines += [f"  '{column}' goes out {words}." for column, words in table.published.items()]
+    lines += [f"'{column}' is published by {words}." for column, words in plan.pseudonyms.items()]
     if plan.nodes is None:
         lines.append("Persons are cut into classes (Mondrian); the rows of a class are aligned, each with labels of its own levels.")
     else:

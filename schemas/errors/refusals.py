@@ -104,11 +104,12 @@ class OverlapError(PrivacyError):
         )
 
     @classmethod
-    def refused(cls, releases: int, told: Sequence[str]) -> OverlapError:
+    def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True) -> OverlapError:
         """The job says ``overlaps: refuse``; ``told`` has a sentence for each that tells more, or cannot be compared."""
+        replay = "Replay one of them (replay); or give" if replays else "Give"
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
-            "together with this one, or cannot be compared with it. Replay one of them (replay); or give pseudonyms another key; or say "
+            f"together with this one, or cannot be compared with it. {replay} pseudonyms another key; or say "
             "'overlaps: warn'; or, of one that was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
             + "".join(f"\n  - {sentence}" for sentence in told)
         )

@@ -9,6 +9,8 @@ from typing import Any
 from schemas.errors.base import counted, listed, nearest
 from schemas.job.columns import REST, names, role_faults
 from schemas.job.connection import is_address
+from schemas.pseudonyms.identifiers import DROP
+from schemas.pseudonyms.kinds import TREATMENTS, treatment_of
 from schemas.relational.tree import tree_of
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
@@ -28,8 +30,6 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
     faults = list[str]()
     if isinstance(work := job.get("work"), str) and is_address(work):
         faults.append("work: the artefacts of several tables are joined on this machine; give a folder")
-    if "overlaps" in job:
-        faults.append("overlaps: releases of several tables are compared with no earlier one yet, so none can be refused; leave it out")
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
     if not tables:
@@ -39,6 +39,7 @@ def table_faults(job: Mapping[str, Any]) -> list[str]:
     faults += wrong
     for name, table in tables.items():
         faults += _of_table(name, table, tables)
+        faults += _treatment_faults(name, table, is_unit=tree is not None and name == tree.unit)
     if tree is not None and tables[tree.unit].get("rows") is not None:
         faults.append(f"tables.{tree.unit}.rows: the unit has one row for each person; leave rows out")
     if not any(list(names(_columns(table).get("quasi_identifiers"))) for table in tables.values()):
@@ -81,17 +82,44 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
     used = [column for referred in referring.values() for column in referred]
     if twice := sorted({column for column in used if used.count(column) > 1}):
         faults.append(f"{place}.references: {listed(twice)} would refer to two tables; give each reference columns of its own")
-    treated = [one for one in columns.get("identifiers") or [] if not isinstance(one, str)] if _is_list(columns.get("identifiers")) else []
-    faults += [
-        f"{place}.columns.identifiers: '{one}' has a treatment: lasting pseudonyms would join releases that are not compared; leave it out"
-        for one in names(treated)
-    ]
     for role in _ROLES:
         faults += [
             f"{place}.columns.{role}: '{column}' is of the key or of a reference, which is published as pseudonyms; leave it out here"
-            for column in names(columns.get(role))
+            for column in names(_untreated(columns.get(role)))
             if column in {*key, *used}
         ]
+    return faults
+
+
+def lasting_treatments() -> list[str]:
+    """Returns the treatments of a key whose pseudonyms name rows, and are no values of a source."""
+    return [name for name, kind in TREATMENTS.items() if kind.tells_apart and kind.meets == "never" and not kind.per_subject]
+
+
+def _untreated(entries: object) -> object:
+    return [one for one in entries if _treatment(one) is None] if isinstance(entries, list) else entries
+
+
+def _treatment(entry: object) -> object:
+    """Returns the treatment of an identifier, read or not yet read; None where it is left out."""
+    said = entry.get("treatment") if isinstance(entry, Mapping) else getattr(entry, "treatment", None)
+    return None if said == DROP else said
+
+
+def _treatment_faults(name: str, table: Mapping[str, Any], *, is_unit: bool) -> list[str]:
+    """Returns what does not fit of the identifiers of a table that have a treatment: the unit's key alone may have one."""
+    key, entries = column_list(table.get("key")), _columns(table).get("identifiers")
+    faults = []
+    for entry in entries if isinstance(entries, list) else []:
+        treatment = _treatment(entry)
+        if treatment is None:
+            continue
+        column, kind = next(names([entry]), ""), treatment_of(treatment)
+        place = f"tables.{name}.columns.identifiers: '{column}'"
+        if not is_unit or key != [column]:
+            faults.append(f"{place} has a treatment; only the unit's key can have one, if it is one column; leave the treatment out")
+        elif kind is not None and kind not in lasting_treatments():
+            faults.append(f"{place} is published by {kind}, which does not name rows; choose one of {listed(lasting_treatments())}")
     return faults
 
 
@@ -121,10 +149,6 @@ def _privacy_faults(privacy: Mapping[str, Any], tables: Mapping[str, Mapping[str
 def _columns(table: Mapping[str, Any]) -> Mapping[str, Any]:
     columns = _mapping(table.get("columns"))
     return {key: value for key, value in columns.items() if not (key == "insensitive" and value == REST)}
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.attacks.figures import AttackBasis, AttackFigures
 from schemas.privacy.publish import ColumnPublication
 from schemas.release.files import Document, PublishedFile
+from schemas.release.increments import Joined, PersonsOverlap
 
 FORMAT = 3
 """The format of manifests of several tables."""
@@ -87,6 +88,10 @@ class TablesManifest(BaseModel):
         loss: Losses, figures of the published labels.
         optimal: How far the search came.
         search: Nodes of the lattice, or classes of persons.
+        pseudonyms: What the unit's key is published as, by column, where its pseudonyms are those of other releases too.
+        overlaps: Earlier releases of some of the same persons, and what both reveal together; None where none was looked for.
+        unmeasured_overlaps: How many more of them there are, which were not compared.
+        joined: What releases with the same pseudonyms reveal together; None where none was looked for.
         published: How columns are published that say so and what that lost, by table and column.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
         attacked: See ``attacks``.
@@ -125,6 +130,10 @@ class TablesManifest(BaseModel):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    pseudonyms: dict[str, str] = Field(default_factory=dict)
+    overlaps: tuple[PersonsOverlap, ...] | None = None
+    unmeasured_overlaps: int = 0
+    joined: tuple[Joined, ...] | None = None
     published: dict[str, dict[str, ColumnPublication]] = Field(default_factory=dict)
     attacks: tuple[AttackFigures, ...] = ()
     attacked: AttackBasis | None = None
@@ -135,6 +144,11 @@ class TablesManifest(BaseModel):
     documents: tuple[Document, ...] = ()
     signed_by: str | None = None
     seal: str = ""
+
+    @property
+    def compositions(self) -> list[PersonsOverlap | Joined]:
+        """What earlier releases reveal together with this one: each of the same persons, then by the pseudonyms that it shares."""
+        return [*(self.overlaps or ()), *(self.joined or ())]
 
     @property
     def source_name(self) -> None:

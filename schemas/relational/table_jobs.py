@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from schemas.job.digest import digest_of, privacy_content, quasi_identifiers_content
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
 from schemas.job.privacy import Privacy, Suppression
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.relational.tables_job import TablesJob
 
 
@@ -16,7 +19,8 @@ def table_job(job: TablesJob, name: str) -> Job:
     """Returns the job of one table: its columns of key and references are read and not published by themselves."""
     table = job.tables[name]
     linking = list(dict.fromkeys([*table.key, *(column for columns in table.referring.values() for column in columns)]))
-    columns = table.columns.model_copy(update={"withheld": [*table.columns.withheld, *linking]})
+    # A key with a treatment is published as every key is, and not as a column of its own.
+    columns = table.columns.model_copy(update={"withheld": [*table.columns.withheld, *linking], "identifiers": table.columns.dropped})
     # Its parts were validated with the job; what a job of one table asks beyond that does not hold of a table among several.
     made = Job.model_construct(
         version=1,
@@ -39,6 +43,56 @@ def table_job(job: TablesJob, name: str) -> Job:
     made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
     made._may_be_empty = bool(table.references)
     return made
+
+
+def persons_job(job: TablesJob) -> Job:
+    """Returns all tables as one of persons: the unit's columns under their own names, those of other tables under ``table.column``.
+
+    By it releases are compared, of several tables or of one: both know the columns of persons by the same names.
+    """
+    unit = job.tree.unit
+    columns = {name: table.columns for name, table in job.tables.items()}
+    models: dict[str, Any] = {
+        section: {of_persons(job, name, column): spec for name, specs in by_table.items() for column, spec in specs.items()}
+        for section, by_table in (("l", job.privacy.l), ("t", job.privacy.t))
+    }
+    made = unit_job(job)
+    seen = columns[unit].model_copy(
+        update={
+            "person": job.tables[unit].key,
+            "identifiers": columns[unit].identifiers,
+            "quasi_identifiers": [
+                qid.model_copy(update={"name": of_persons(job, name, qid.name)})
+                for name, of_table in columns.items()
+                for qid in of_table.quasi_identifiers
+            ],
+            "sensitive": [of_persons(job, name, column) for name, of_table in columns.items() for column in of_table.sensitive],
+        }
+    )
+    joined = made.model_copy(update={"columns": seen, "privacy": Privacy(k=job.privacy.k, **models), "overlaps": job.overlaps})
+    joined._folder = job.folder
+    return joined
+
+
+def of_persons(job: TablesJob, table: str, column: str) -> str:
+    """Returns the name of a table's column among those that all tables tell of a person."""
+    return named(job.tree.unit, table, column)
+
+
+def named(unit: str, table: str, column: str) -> str:
+    """Returns the same, given the name of the unit."""
+    return column if table == unit else f"{table}.{column}"
+
+
+def lasting_key(job: TablesJob) -> Identifier | None:
+    """Returns how the unit's key is published where the job gives a key or vault for it; None where pseudonyms are the release's own."""
+    return next(iter(job.tables[job.tree.unit].columns.pseudonyms), None)
+
+
+def words_of_key(job: TablesJob) -> dict[str, str]:
+    """Returns in words what such a key is published as, by its column; nothing where pseudonyms are the release's own."""
+    one = lasting_key(job)
+    return {one.name: treatment_kind(one.treatment).words} if one else {}
 
 
 def unit_job(job: TablesJob) -> Job:

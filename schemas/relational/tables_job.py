@@ -135,7 +135,9 @@ class PersonsMethod(MethodSpec):
 class TablesJob(JobModel):
     """A whole job of several tables; relative paths in it are relative to the folder of the job file."""
 
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "attacks"})
+    uncounted: ClassVar[frozenset[str]] = frozenset(
+        {"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "attacks", "overlaps"}
+    )
     version: Literal[2]
     """The version of the job format: 2."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -159,6 +161,8 @@ class TablesJob(JobModel):
     attacks: Attacks = Field(default_factory=AttackSettings)
     """Whether the release is attacked before it is published, by joining its tables: sample, all (both attack everybody), off, or
     {refuse: true}."""
+    overlaps: Literal["warn", "refuse"] = "warn"
+    """What becomes of a release that, together with an earlier one, puts persons at risk, or cannot be compared with it."""
     work: Work | None = None
     """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 250_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -87,6 +87,8 @@ class Overlap(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
+    counts: ClassVar[str] = "record"
+    """What is counted in both, or in either alone."""
 
     release: str
     k: int
@@ -136,22 +138,22 @@ class Overlap(BaseModel):
             )
         if self.shared is None:
             return (
-                f"Release {self.release} is made of some of the same records, or may be, and cannot be compared with this one: "
-                f"{self.unmeasured}. How many records both together put at risk is not known."
+                f"Release {self.release} is made of some of the same {self.counts}s, or may be, and cannot be compared with this one: "
+                f"{self.unmeasured}. How many {self.counts}s both together put at risk is not known."
             )
-        alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, 'record')}"
+        alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, self.counts)}"
         told = [
             f"Release {self.release} is made of the same source: {shared} of this one are in it too{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:
-            return f"{told[0]} How many records that puts at risk was not measured: {self.unmeasured}."
+            return f"{told[0]} How many {self.counts}s that puts at risk was not measured: {self.unmeasured}."
         told.append(f"Fewer than k = {self.k:,} share them for {self._most(self.shared_at_risk, self.unit)}.")
         told += self._differing(self.added or 0, self.added_at_risk, "came since", "gained")
         told += self._differing(self.removed or 0, self.removed_at_risk, "left since", "lost")
         if self.changed:
             told.append(
-                f"Those that came and those that left include {self._most(self.changed, 'record')} of which a published value changed."
+                f"Those that came and those that left include {self._most(self.changed, self.counts)} of which a published value changed."
             )
         if self.values_at_risk:
             told.append(
@@ -159,7 +161,7 @@ class Overlap(BaseModel):
                 "both promises."
             )
         if self.unmeasured:
-            told.append(f"The {counted(self.removed or 0, 'record')} that left since were not measured: {self.unmeasured}.")
+            told.append(f"The {counted(self.removed or 0, self.counts)} that left since were not measured: {self.unmeasured}.")
         return " ".join(told)
 
     def _most(self, count: int, unit: str) -> str:
@@ -172,12 +174,19 @@ class Overlap(BaseModel):
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
         if not records or at_risk is None:
             return []
-        of = self._most(at_risk, self.unit) if self.unit == "record" else f"those of {self._most(at_risk, 'person')}"
-        those, are = f"{'at most ' * self.rounded}{counted(records, 'record')}", "is" if at_risk == 1 else "are"
+        of = self._most(at_risk, self.unit) if self.unit == self.counts else f"those of {self._most(at_risk, 'person')}"
+        those, are = f"{'at most ' * self.rounded}{counted(records, self.counts)}", "is" if at_risk == 1 else "are"
         return [
             f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}: "
             "whoever takes the others out of it is left with these."
         ]
+
+
+class PersonsOverlap(Overlap):
+    """Another release of some of the same persons, told by histories: every figure counts persons."""
+
+    counts: ClassVar[str] = "person"
+    unit: Literal["record", "person"] = "person"
 
 
 _AT_RISK = ("shared_at_risk", "added_at_risk", "removed_at_risk", "changed", "values_at_risk")

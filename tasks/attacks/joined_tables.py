@@ -33,10 +33,15 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
     with connect(unit_job(job), spill, last=True) as connection, file_error(what):
         for name in reversed(tree.tables):
             connection.execute(rows_sql(tables[name], _children(tables, name, list(tables))))
-        played = [joined_guesses(None, *_counted(connection, tables[tree.unit], job.privacy.k), promised=promised)]
+        whole = _counted(connection, tables[tree.unit], job.privacy.k)
+        played = [joined_guesses(None, *whole, promised=promised)]
         for branch in tree.branches:
-            connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.within(branch))))
-            played.append(joined_guesses(branch, *_counted(connection, tables[tree.unit], job.privacy.k), promised=promised))
+            # Where there is one branch, its rows are all that are joined to persons.
+            found = whole
+            if len(tree.branches) > 1:
+                connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.within(branch))))
+                found = _counted(connection, tables[tree.unit], job.privacy.k)
+            played.append(joined_guesses(branch, *found, promised=promised))
     return tuple(one.figures() for one in played if one.guesses)
 
 

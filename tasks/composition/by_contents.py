@@ -9,11 +9,22 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joined_sql, joint_classes_sql, likeness_sql
+from core.composition.joint_classes import (
+    MINE,
+    SETS,
+    THEIRS,
+    Identity,
+    common_persons_sql,
+    joined_sql,
+    joint_classes_sql,
+    likeness_sql,
+    sets_table_sql,
+)
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.answers import Figures, answered, as_answer
@@ -134,6 +145,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
         try:
             _load(database, MINE, compared.mine, files, mine, persons=persons)
             _load_theirs(database, compared.theirs, files, theirs, persons=persons)
+            _load_sets(database, compared, mine, theirs)
             identity = _identity(database, compared)
             if not files and not any(identity[:2]):
                 return None
@@ -168,11 +180,13 @@ def _kept(earlier: Earlier, store: Store) -> Entry:
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")
+    if entry.untold:
+        raise UnmeasuredError(entry.untold)
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
     if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
-    if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
+    if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents, part.sets) if artifact):
         raise UnmeasuredError(ARTEFACTS_GONE)
     return entry
 
@@ -203,6 +217,23 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
     except (OSError, pa.ArrowException):
         # Another job keeps it, and may forget it at any time.
         raise UnmeasuredError(ARTEFACTS_GONE) from None
+
+
+def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, mine: Store, theirs: Store) -> None:
+    """Fills the table of which values a digest stands for, where a person has several in one column."""
+    database.execute(sets_table_sql())
+    for side, store in ((compared.mine, mine), (compared.theirs, theirs)):
+        numbers = {place: number for number, place in enumerate(side.values) if place is not None}
+        for artifact in {part.sets.file: part.sets for part in side.parts if part.sets}.values():
+            try:
+                table = pq.read_table(store.path(artifact))
+            except (OSError, pa.ArrowException):
+                raise UnmeasuredError(ARTEFACTS_GONE) from None
+            for place, number in numbers.items():
+                database.register("part", table.filter(pc.equal(table["column"], place)))
+                new = f"SELECT {number}, digest, value FROM part EXCEPT SELECT * FROM {SETS}"
+                database.execute(f"INSERT INTO {SETS} {new}")
+                database.unregister("part")
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:

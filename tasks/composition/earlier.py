@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from core.composition.contents import Likeness, Sketch, kind_of
 from schemas.errors.base import StorageError
 from schemas.job.job import Job
+from schemas.relational.manifest import TablesManifest
+from schemas.relational.table_jobs import named
+from schemas.release.increments import Overlap
 from schemas.release.manifest import Manifest
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import NO_CONTENTS, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
 from tasks.release.keyed_digests import files_in
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.store import Artifact
@@ -37,6 +40,9 @@ class KnownRecords:
         run: The run.
         source: Its source.
     """
+
+    overlap: ClassVar[type[Overlap]] = Overlap
+    """What is said of another release: what its figures count."""
 
     run: Run
     source: ChunkedSource
@@ -97,6 +103,7 @@ class KnownRecords:
         return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]
 
 
+UNREGISTERED = "the registry does not know it, so that its records are not known again"
 OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
 _ID = re.compile(r"[\w.-]{1,200}")
 
@@ -244,13 +251,24 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
         if folder.name in known:
             continue
         try:
-            manifest = read_manifest(folder)
+            of_tables = is_release_of_tables(folder)
+            manifest = tables_manifest_of(manifest_content(folder), str(folder)) if of_tables else read_manifest(folder)
         except StorageError:
             # What cannot be read may be of any records.
             yield Earlier(folder.name if _ID.fullmatch(folder.name) else "unknown", job.privacy.k, untold="its manifest cannot be read")
             continue
-        if manifest and manifest.release not in known and (earlier := _of_manifest(manifest, mine, secrets, kinds)):
+        if manifest is None or manifest.release in known:
+            continue
+        if earlier := _of_tables(manifest, kinds) if isinstance(manifest, TablesManifest) else _of_manifest(manifest, mine, secrets, kinds):
             yield earlier
+
+
+def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
+    """Returns a release of several tables that shares persons with the source, as far as the names of its columns tell."""
+    qids = {named(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
+    if not qids or not qids <= kinds.keys():
+        return None
+    return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, untold=UNREGISTERED)
 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
@@ -261,4 +279,4 @@ def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Fold
     qids = set(manifest.hierarchies or manifest.levels or ())
     if not qids or not qids <= kinds.keys():
         return None
-    return found._replace(untold="the registry does not know it, so that its records are not known again")
+    return found._replace(untold=UNREGISTERED)

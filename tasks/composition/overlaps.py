@@ -48,7 +48,8 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
     pairs = [one for one in overlaps if not one.is_safe]
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
-        raise OverlapError.refused(releases, [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)])
+        told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
+        raise OverlapError.refused(releases, told, replays=not job.is_of_several)
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 
@@ -56,7 +57,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     """Returns what two releases tell together; None of what turns out to have nothing in common."""
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
-    overlap = Overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
+    overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
     if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})

@@ -60,6 +60,7 @@ class Entry(BaseModel):
         parts: The records of its source with their classes; what other releases are held against.
         digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
         promised: What its job promises of sensitive values, by section (``l``, ``t``) and column; None in older entries.
+        untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: Seal of its manifest: while it is kept, nobody makes a release anew without being noticed here.
     """
 
@@ -78,6 +79,7 @@ class Entry(BaseModel):
     parts: tuple[Part, ...] = ()
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     promised: dict[str, dict[str, Any]] | None = None
+    untold: str = ""
     seal: str = ""
 
     @property
@@ -132,7 +134,12 @@ def write_entry(
         people=kept.people,
         classes=kept.classes,
     )
-    path = private_folder(run.store.folder / FOLDER) / f"{manifest.release}.record"
+    keep_entry(entry, run.store)
+
+
+def keep_entry(entry: Entry, store: Store) -> None:
+    """Writes an entry beside the artefacts."""
+    path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 

@@ -187,9 +187,19 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
     """
     table = pq.read_table(store.path(part))
     if part.step == CONTENTS.name:
-        persons = table["person"].to_numpy() if "person" in table.column_names else _NONE
-        return Sketches(Sketch.of(table["content"].to_numpy(), beside.records), Sketch.of(persons[persons != NOBODY], beside.persons))
+        return sketches_of(table, beside)
     size, whole = (json.loads(table.schema.metadata[name]) for name in (b"sizes", b"whole"))
     digests, counts = (table[name].to_numpy() for name in ("digests", "counts"))
     cut = size[0]
     return Sketches(Sketch(digests[:cut], counts[:cut], whole[0]), Sketch(digests[cut:], counts[cut:], whole[1]))
+
+
+def sketches_of(table: pa.Table, beside: Sketches = NO_CONTENTS) -> Sketches:
+    """Returns the sketches of records, given their ``content`` and, where persons are named, ``person``.
+
+    Args:
+        table: Has a row for each record.
+        beside: As for ``read_sketches``.
+    """
+    persons = table["person"].to_numpy() if "person" in table.column_names else _NONE
+    return Sketches(Sketch.of(table["content"].to_numpy(), beside.records), Sketch.of(persons[persons != NOBODY], beside.persons))

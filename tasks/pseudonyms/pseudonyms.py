@@ -161,6 +161,21 @@ def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Tabl
     return _made(one, values, replace(_means(job, source, one), subjects=subjects))
 
 
+def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: pa.Array) -> pa.Array:
+    """Returns the pseudonym of each value of a column that names rows, shape (n,), as large text.
+
+    Args:
+        job: Says where keys and vaults are.
+        source: Knows them by their fingerprints.
+        one: The column and its treatment.
+        values: Shape (n,).
+    """
+    try:
+        return _made(one, _plain(values), _means(job, source, one))
+    except UnfitError as error:
+        raise PseudonymError.unfit(one.name, "its source", error.count, error.reason) from None
+
+
 def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
     made: pa.Array = treatment_kind(one.treatment).pseudonyms(one.treatment, values, means)
     return made

@@ -214,9 +214,9 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
         lines.append(f"    references: {{{shown}}}  # by their names and values")
     if not is_unit:
         lines.append("    # rows: {most: 20}  # bounds the rows of a person: many rows set people apart")
-    coarsened, named, published, kept_back = (
+    coarsened, named, guarded, others, kept_back = (
         [one for one in table.proposals if drafted_role(table, one) == role]
-        for role in ("quasi_identifier", "identifier", "sensitive", "withheld")
+        for role in ("quasi_identifier", "identifier", "sensitive", "insensitive", "withheld")
     )
     lines.append("    columns:")
     lines += [f"      identifiers: {_names(named)}"]
@@ -224,7 +224,18 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
     for one in coarsened:
         why = f"DECIDE: {one.reason}" if one.question else one.reason
         lines.append(f"        - {{name: {yaml_name(one.profile.name)}, hierarchy: {one.hierarchy}}}  # {why}")
-    return [*lines, f"      sensitive: {_names(published)}"]
+    return [*lines, *_published_lines("sensitive", guarded), *_published_lines("insensitive", others)]
+
+
+def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
+    """Returns the columns that are published besides quasi-identifiers, each as it is proposed to be."""
+    if not proposals:
+        return [f"      {role}: []"]
+    lines = [f"      {role}:  # every value is that of at least k persons (shared), others on a grid, 'other' or withheld"]
+    for one in proposals:
+        name = yaml_name(one.profile.name)
+        lines.append(f"        - {name if one.publish is None else f'{{name: {name}, publish: {one.publish}}}'}  # {one.reason}")
+    return lines
 
 
 def drafted_role(table: DraftedTable, one: Proposal) -> str:
@@ -237,7 +248,9 @@ def drafted_role(table: DraftedTable, one: Proposal) -> str:
         return "quasi_identifier"
     if one.role in {"identifier", "key"}:
         return "identifier"
-    return "sensitive" if one.role in {"sensitive", "insensitive", "weight"} else "withheld"
+    if one.role in {"insensitive", "weight"}:
+        return "insensitive"
+    return "sensitive" if one.role == "sensitive" else "withheld"
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
@@ -248,8 +261,10 @@ def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
             "references": table.references,
             "rows": table.rows,
             "columns": [
-                {"name": one.profile.name, "role": drafted_role(table, one), "confidence": one.confidence, "because": one.reason}
+                {"name": one.profile.name, "role": role, "confidence": one.confidence, "because": one.reason}
+                | ({"publish": one.publish} if one.publish and role in {"sensitive", "insensitive"} else {})
                 for one in table.proposals
+                for role in [drafted_role(table, one)]
             ],
         }
         for table in drafted.tables

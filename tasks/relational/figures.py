@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
+import numpy as np
+import pyarrow.parquet as pq
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.relational.manifest import ReleasedTable, TablesLoss
 from tasks.relational.making.linking import ORPHAN
 from tasks.relational.making.writing import ReleasedTables
-from tasks.store.database import connect
 
+BATCH_ROWS = 1 << 17
 DIGITS = 12
 """Decimal places of a published loss."""
 
 
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
     """Returns what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
-    kept, found = given.persons_kept(), {}
+    found, published = {}, np.zeros(given.persons, np.bool_)
+    published[given.persons_kept()] = True
     for table in given.job.tables:
         levels = given.published_levels(table)
         rows, released = given.tables[table].rows, counted.records[table]
         orphans, suppressed = 0, rows - released
         if given.chain(table):
-            with connect(given.run.job, given.run.spill) as connection:
-                connection.register("kept", pa.table({"person": kept}))
-                mine = f"{given.rows_of(table)} AS m"
-                counts = f"""
-                    SELECT (SELECT count(*) FROM {mine} WHERE status = {ORPHAN}),
-                           (SELECT count(*) FROM {mine} ANTI JOIN kept ON kept.person = m.a0 WHERE status <> {ORPHAN})
-                """
-                [(orphans, suppressed)] = connection.execute(counts).fetchall()
+            orphans = suppressed = 0
+            with pq.ParquetFile(given.store.path(given.linked[table])) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=["a0", "status"]):
+                    known = batch.column("status").to_numpy() != ORPHAN
+                    orphans += int((~known).sum())
+                    suppressed += int((~published[batch.column("a0").fill_null(0).to_numpy()[known]]).sum())
         beyond = rows - released - orphans - suppressed
         found[table] = ReleasedTable(
             records=rows, released=released, withheld=beyond, suppressed=suppressed, orphans=orphans, levels=levels

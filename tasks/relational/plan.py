@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from core.relational.histories import failing_persons
+from schemas.privacy.publish import EXACT, treatment_sentence
+from schemas.relational.table_jobs import words_of_key
 from schemas.relational.tables_job import TablesJob
 from tasks.publication.remote_target import is_published
 from tasks.relational.making.checks import TableSet, check_relations, check_types
@@ -23,6 +25,7 @@ class PlannedTable(BaseModel):
         files: See ``rows``.
         hangs_from: The nearest table that it refers to; null for the unit.
         groups: Groups at each level, by quasi-identifier.
+        published: How columns would be published that are no quasi-identifiers, in words, by column.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,6 +34,7 @@ class PlannedTable(BaseModel):
     files: int
     hangs_from: str | None
     groups: dict[str, tuple[int, ...]]
+    published: dict[str, str]
 
 
 class TablesPlan(BaseModel):
@@ -47,6 +51,7 @@ class TablesPlan(BaseModel):
         nodes: Nodes of the lattice of all tables; null where rows have levels of their own.
         below_k: Persons whose history as it is fewer than k share; null where it was not counted.
         memory: Bytes.
+        pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,6 +66,7 @@ class TablesPlan(BaseModel):
     nodes: int | None
     below_k: int | None
     memory: int
+    pseudonyms: dict[str, str] = {}
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
@@ -90,6 +96,10 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
                     axis.qid: tuple(map(len, axis.labels))
                     for axis in (histories.codings[name].hierarchies if name in histories.codings else ())
                 },
+                published={
+                    column: treatment_sentence(table.table.job.columns.ways.get(column, EXACT), job.privacy.k)
+                    for column in table.table.source.payload
+                },
             )
             for name, table in histories.tables.items()
         }
@@ -104,4 +114,5 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             nodes=nodes,
             below_k=below,
             memory=job.memory,
+            pseudonyms=words_of_key(job),
         )

@@ -16,10 +16,11 @@ from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.job import Job
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
-from schemas.relational.table_jobs import table_job, tables_digest
+from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, words_of_key
 from schemas.relational.tables_job import TablesJob
 from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
+from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import give_back, peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
@@ -29,6 +30,10 @@ from tasks.publication.remote_target import publish_staged, recalled_by, withdra
 from tasks.publication.staging import count_missing_files, point_current, staging_folder, write_signed_documents
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
+from tasks.relational.earlier.comparing import ComparedTables, compared_tables
+from tasks.relational.earlier.contents import NumberedHistories
+from tasks.relational.earlier.disclosed import ShownTables
+from tasks.relational.earlier.known_persons import ComparablePersons
 from tasks.relational.figures import loss_of_tables, rows_of_tables
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
@@ -53,7 +58,8 @@ class PublishedTables:
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
     """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
     digests = {name: table.source.digest for name, table in tables.items()}
-    return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests)[:16]}"
+    keys = [tables[job.tree.unit].source.keys] if lasting_key(job) else []
+    return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests, *keys)[:16]}"
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
@@ -61,7 +67,7 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
     manifest = recalled_by(run.job, release, run.work, written_manifest, _published_here)
     if manifest is None:
         return None
-    run.published(())
+    run.published()
     return PublishedTables(manifest, run.job.target_path / release, new=False)
 
 
@@ -107,38 +113,45 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
 
 
 def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
-    run = given.run
+    run, numbered = given.run, given.run.spill / "histories.parquet"
     with run.phase("verify"):
         give_back()
         staging = staging_folder(run.job, given.release)
         staged = stage_tables(run, written, staging)
-        counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging))
+        counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
         for table in given.tables.values():
             check_unchanged(table.table.source)
     attacks = _attacked(given, staged, staging)
-    manifest = _manifest(given, outcome, staged, counted).model_copy(update=attacks)
+    digests = tuple(file.sha256 for file in staged)
+    known = ComparablePersons.of(given, NumberedHistories(numbered, digests))
+    shown = ShownTables(known.run, given.job, staged_files_of(given, staged, staging), digests, given.release)
+    with compared_tables(known, shown) as compared:
+        manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.said)
 
-    def finish() -> TablesManifest:
-        made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
-        whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
-        run.work.keep()
-        run.work.check()
-        publish_staged(run.job, staging, given.release, run.work, staged)
-        return whole
+        def finish() -> TablesManifest:
+            made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+            whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
+            entry = compared.note(whole)
+            run.work.keep()
+            run.work.check()
+            publish_staged(run.job, staging, given.release, run.work, staged)
+            compared.believe(entry)
+            return whole
 
-    whole = step_here("publish", "publish", finish)
-    run.published(())
+        whole = step_here("publish", "publish", finish)
+    run.published(forget_older(run.store), oldest_release_kept(run.store))
     return PublishedTables(whole, run.job.target_path / whole.release, new=True)
 
 
-def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> TablesRecount:
+def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path, histories: Path) -> TablesRecount:
     originals: dict[str, Original | None] = {}
     for name, table in given.tables.items():
         source = table.table.source
         originals[name] = Original(normalised_relation(table.table.job, source.relation), source.columns)
     files = staged_files_of(given, staged, staging)
     levels = {table: given.published_levels(table) for table in given.tables}
-    return recount_tables(WrittenTables(given.job, files, originals, levels), given.run.spill, f"release '{given.release}'")
+    written = WrittenTables(given.job, files, originals, levels)
+    return recount_tables(written, given.run.spill, f"release '{given.release}'", histories)
 
 
 def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
@@ -155,6 +168,17 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
     if (by := refusing(settings, run.policy)) and (broken := broken_attacks(played)):
         raise AttackError.broken([attacks_sentence(one) for one in broken], by)
     return {"attacks": played, "attacked": basis_of_tables(settings)}
+
+
+def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str, Any]:
+    """Returns what attacks came to with those by earlier releases."""
+    if not attacks:
+        return {}
+    from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415 - as above
+
+    said = compared.said
+    refused = compared.known.run.job.overlaps == "refuse"
+    return attacks | {"attacks": (*attacks["attacks"], *earlier_attacks(said["overlaps"] or (), said["joined"] or (), refused=refused))}
 
 
 def staged_files_of(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, list[Path]]:
@@ -180,6 +204,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
         min_class=counted.smallest,
         tables=tables,
         loss=loss_of_tables(tables, counted.penalties),
+        pseudonyms=words_of_key(job),
         published={name: dict(columns) for name, columns in counted.published.items()},
         optimal=NOT_FOR_NODES if job.is_local else "certified",
         search={"classes": outcome.classes} if job.is_local else {"nodes": outcome.nodes},

@@ -19,7 +19,7 @@ STYLE = (
 LIMITS = (
     "k is against whoever knows no more rows than is said: in insensitive and sensitive columns a person may be found all the same.",
     "It is no differential privacy. Sensitive and untreated columns are no part of a history; l and t are of those that the job names.",
-    "Pseudonyms are new in every release, so that keys join no two releases; releases of the same persons were not compared otherwise.",
+    "What others published of the same persons is not known, nor what later releases will tell together with this one.",
 )
 
 
@@ -44,7 +44,7 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         for table, columns in manifest.published.items()
         for name, one in columns.items()
     ]
-    sentences += _attack_sentences(manifest)
+    sentences += [*_key_sentences(manifest), *_earlier_sentences(manifest), *_attack_sentences(manifest)]
     return {
         "release": manifest.release,
         "name": manifest.name,
@@ -60,6 +60,8 @@ def report_content(manifest: TablesManifest) -> dict[str, Any]:
         "published": {
             table: {name: one.model_dump(mode="json") for name, one in columns.items()} for table, columns in manifest.published.items()
         },
+        "overlaps": None if manifest.overlaps is None else [one.model_dump(mode="json") for one in manifest.overlaps],
+        "joined": None if manifest.joined is None else [one.model_dump(mode="json") for one in manifest.joined],
         "attacks": [one.model_dump(mode="json") for one in manifest.attacks],
     }
 
@@ -100,6 +102,27 @@ def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
     way = treatment_sentence(one.publish, k)
     return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}."
+
+
+def _key_sentences(manifest: TablesManifest) -> list[str]:
+    if not manifest.pseudonyms:
+        return ["Pseudonyms are new in this release, so that keys join it to no other."]
+    return [
+        f"'{column}' is published by {words}. Releases with the same key or vault can be joined by it."
+        for column, words in manifest.pseudonyms.items()
+    ]
+
+
+def _earlier_sentences(manifest: TablesManifest) -> list[str]:
+    """Returns what earlier releases of the same persons reveal together with this one, a sentence for each."""
+    if manifest.overlaps is None:
+        return ["Earlier releases were not looked for."]
+    if not manifest.compositions and not manifest.unmeasured_overlaps:
+        return ["No earlier release of the same persons was found."]
+    found = [one.sentence() for one in manifest.compositions]
+    if manifest.unmeasured_overlaps:
+        found.append(f"{counted(manifest.unmeasured_overlaps, 'older release')} of the same persons were not compared with this one.")
+    return found
 
 
 def _attack_sentences(manifest: TablesManifest) -> list[str]:

@@ -12,7 +12,7 @@ from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
-from schemas.relational.table_jobs import table_job
+from schemas.relational.table_jobs import table_job, words_of_key
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from tasks.recount.original import Original
@@ -166,6 +166,14 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
         faults.append("the manifest's figures of published columns are not those of the files")
     if manifest.method != job.method.name:
         faults.append("the manifest's method is not that of the job")
+    return faults + _promise_faults(manifest, job)
+
+
+def _promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
+    """Returns where a manifest says another promise than the job."""
+    faults = []
+    if manifest.pseudonyms != words_of_key(job):
+        faults.append("the manifest's pseudonyms are not those of the job")
     if manifest.privacy.get("k") != job.privacy.k:
         faults.append("the manifest's k is not that of the job")
     return faults

@@ -121,6 +121,8 @@ class Part(BaseModel):
             out over fragments.
         members: Table of ``class`` in the order of the chunk; of a fragment with the digests of its records beside it.
         contents: Table of these digests in the same order; None of a fragment, or where they are not known yet.
+        sets: Table of ``column`` (the number of a value's digest), ``digest`` and ``value``, where a digest stands for several values of a
+            person; None where each stands for itself.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -128,6 +130,7 @@ class Part(BaseModel):
     files: tuple[tuple[str, int], ...]
     members: Artifact
     contents: Artifact | None = None
+    sets: Artifact | None = None
 
     @classmethod
     def of(cls, chunk: Chunk, members: Artifact) -> Self:

@@ -144,6 +144,12 @@ def histories_sql(unit: ReadTable, k: int) -> str:
     """
 
 
+def persons_of_histories_sql(unit: ReadTable) -> str:
+    """Returns the statement of ``k0`` …, the key of each person, and ``text``, the number of the person's history."""
+    keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
+    return f"SELECT {keys}text FROM {below_view(unit)}"
+
+
 def key_faults_sql(table: ReadTable) -> str:
     """Returns the statement that counts rows without a whole key, and keys that name more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)
@@ -151,13 +157,6 @@ def key_faults_sql(table: ReadTable) -> str:
         SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key, "m")}),
                (SELECT count(*) FROM (SELECT 1 FROM {table.relation} AS m GROUP BY {keys} HAVING count(*) > 1))
     """
-
-
-def lost_references_sql(table: ReadTable, other: ReadTable) -> str:
-    """Returns the statement that counts rows whose reference to another table is there and finds no row."""
-    columns = table.references[other.name]
-    same = " AND ".join(f"m.{mine} = o.{theirs}" for mine, theirs in zip(columns, other.key, strict=True))
-    return f"SELECT count(*) FROM {table.relation} AS m ANTI JOIN {other.relation} AS o ON {same} WHERE {reference_there_sql(columns, 'm')}"
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
@@ -186,9 +185,11 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
             *(f"m.{column} AS {table.at(column)}" for column in wanted),
             f"{whose} AS person",
             *(f"{one} AS p{place}" for place, one in enumerate(persons)),
+            *(f"{one} AS l{place}" for place, one in enumerate(lost)),
         ]
     )
-    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs"])
+    losing = [f"o.l{place}" for place in range(len(lost))]
+    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs", *losing])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {owner_view(table)} AS SELECT {outer} FROM ({inner}) AS o"
 
@@ -209,10 +210,15 @@ def unit_owners_sql(unit: ReadTable) -> str:
 
 
 def owner_faults_sql(table: ReadTable) -> str:
-    """Returns the statement that counts rows of nobody, rows whose references find different persons, and the most rows of a person."""
+    """Returns the statement that counts what is wrong with the rows of a table, given the person of each.
+
+    That is rows of nobody, rows whose references find different persons, the most rows of a person, and for each reference the rows in
+    which it is there and finds no row.
+    """
+    lost = "".join(f", count(*) FILTER (l{place})" for place in range(len(table.references)))
     each = f"SELECT count(*) AS many FROM {owner_view(table)} WHERE person IS NOT NULL GROUP BY person"
     return f"""
-        SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each}))
+        SELECT count(*) FILTER (person IS NULL), count(*) FILTER (differs), (SELECT coalesce(max(many), 0) FROM ({each})){lost}
         FROM {owner_view(table)}
     """
 

@@ -17,8 +17,8 @@ from core.recount.relational.history_counts import (
     hanging_sql,
     histories_sql,
     key_faults_sql,
-    lost_references_sql,
     owner_faults_sql,
+    persons_of_histories_sql,
     persons_of_rows_sql,
     same_keys_sql,
     unit_owners_sql,
@@ -28,6 +28,7 @@ from schemas.errors.base import VerificationError, counted
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
@@ -78,13 +79,14 @@ def originals_of(job: TablesJob) -> dict[str, Original | None]:
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
-def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesRecount:
+def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Path | None = None) -> TablesRecount:
     """Counts the histories of the written tables as a reader would join them, and holds every table against its source.
 
     Args:
         written: The files, the job and the sources.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
+        histories: Gets the number of each person's history beside the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
     if faults := [fault for table in job.tables for fault in _column_faults(written, table)]:
@@ -105,6 +107,8 @@ def recount_tables(written: WrittenTables, spill: Path, what: str) -> TablesReco
             faults += wrong
         most_rows, wrong = _joined(written, connection, tables)
         found = _counted(written, connection, tables)
+        if histories is not None:
+            connection.execute(f"COPY ({persons_of_histories_sql(tables[tree.unit])}) TO {literal(str(histories))} (FORMAT parquet)")
         wrong += value_faults(written.job, written.originals, connection, tables, whole)
         wrong += few_persons_faults(job, connection, tables)
         if job.privacy.known_rows is not None:
@@ -154,12 +158,14 @@ def _joined(
             [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
             faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
             faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
-        for other in read.references:
-            [(lost,)] = connection.execute(lost_references_sql(read, tables[other])).fetchall()
-            faults += [f"{counted(lost, 'row')} of '{table}' refer to rows of '{other}' that are not there"] if lost else []
         connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_owners_sql(read))
         if read.references:
-            [(nobody, differing, most)] = connection.execute(owner_faults_sql(read)).fetchall()
+            [(nobody, differing, most, *lost)] = connection.execute(owner_faults_sql(read)).fetchall()
+            faults += [
+                f"{counted(many, 'row')} of '{table}' refer to rows of '{other}' that are not there"
+                for other, many in zip(read.references, lost, strict=True)
+                if many
+            ]
             faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
             faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
             bound, most_rows[table] = written.job.tables[table].rows, int(most)
@@ -194,7 +200,7 @@ def _held_against_source(
     table, of_table = read.name, table_job(written.job, read.name)
     linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
-    faults = _hidden_faults(of_table, connection, read)
+    faults = _hidden_faults(of_table, connection, read) + _pseudonym_faults(written.job, connection, read)
     if original is None:
         return {}, faults
     if read.key:
@@ -207,6 +213,17 @@ def _held_against_source(
     truth = truth_of(of_table, rows, original, _claim(written, of_table, table))
     faults += [f"'{table}': {fault}" for fault in truth.faults]
     return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults
+
+
+def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
+    """Counts published keys that have not the form of the pseudonyms that the job asks for."""
+    faults = []
+    for one in job.tables[read.name].columns.pseudonyms:
+        form = treatment_kind(one.treatment).form(one.treatment)
+        other = f"NOT regexp_full_match({quote(one.name)}::VARCHAR, {literal(form)})"
+        [(found,)] = connection.execute(f"SELECT count(*) FROM {read.relation} WHERE {other}").fetchall()
+        faults += [f"{counted(found, 'key')} of '{read.name}' are not of the form that its treatment publishes"] if found else []
+    return faults
 
 
 def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working_type
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from schemas.relational.table_jobs import table_job
+from schemas.relational.table_jobs import lasting_key, persons_job, table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.engine.runs import Run, locked_run, policy_in_force
 from tasks.engine.steps import each
+from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import fixed_extract
 from tasks.source.reading import read_chunk
@@ -66,7 +67,11 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
         spec, of_table = job.tables[name], table_job(job, name)
         linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
         own = replace(run, job=of_table)
-        tables[name] = TableSource(name, of_table, own, read_source(own), linking)
+        source = read_source(own)
+        if name == job.tree.unit and lasting_key(job):
+            # A key that cannot be used is told of before hours are spent.
+            source = with_keys(persons_job(job), source)
+        tables[name] = TableSource(name, of_table, own, source, linking)
     return tables
 
 

@@ -64,7 +64,8 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     """
     k = given.job.privacy.k
     classes, sizes = class_of_each(history_numbers(given, node))
-    kept = (sizes >= k)[classes]
+    is_shared = sizes >= k
+    kept = is_shared[classes]
     if kept.all():
         return keep_settled(given, is_promised(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
@@ -72,7 +73,10 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     histories = _histories_of_all(given, node, of_unit)
     limit = Fraction(given.job.suppression.rows)
     budget = np.array([floor(limit * given.tables[table].rows) for table in given.job.tree.tables], np.int64)
-    saved, gone = rows_to_withhold(histories[persons], failing, histories[kept], k, budget)
+    # One person stands for all who share a history.
+    one_of_each = np.zeros(len(sizes), np.int64)
+    one_of_each[classes] = np.arange(given.persons)
+    saved, gone = rows_to_withhold(histories[persons], failing, histories[one_of_each[is_shared]], k, budget)
     kept[persons[saved]] = True
     # The digest of a history without some rows is a difference.
     whose = np.repeat(persons, np.diff(failing.starts))

@@ -14,10 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from core.columns.column_types import working_type
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.relational.table_jobs import lasting_key, persons_job
 from tasks.engine.steps import one
+from tasks.pseudonyms.pseudonyms import give_tokens, pseudonyms_of_key
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.published_values import (
@@ -76,6 +80,10 @@ class ReleasedTables(HistoryTables):
         chosen = pq.read_table(self.store.path(self.chosen))
         found: NDArray[np.int64] = chosen.filter(pc.field("table") == self.job.tree.unit)["row"].to_numpy()
         return found
+
+    def lasting(self, table: str) -> Identifier | None:
+        """Returns how the key of a table is published where its pseudonyms are those of other releases too."""
+        return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property
     def salt(self) -> str:
@@ -193,7 +201,9 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
             connection.register(f"published_{carried_place(given, column)}", published_of_each(connection, given, column, decided))
         reader = connection.sql(released_sql(given, table)).to_arrow_reader(GROUP_ROWS)
         rows = 0
-        with pq.ParquetWriter(path, reader.schema.remove_metadata()) as writer:
+        # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
+        repeating = [name for name in reader.schema.names if name not in given.tables[table].table.linking]
+        with pq.ParquetWriter(path, reader.schema.remove_metadata(), use_dictionary=repeating or False) as writer:
             for group in _regrouped(reader):
                 writer.write_table(group, row_group_size=GROUP_ROWS)
                 rows += group.num_rows
@@ -236,14 +246,32 @@ SHARED_WAYS = FileStep(
 
 def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
     with connect(given.run.job, given.run.spill) as connection:
-        connection.execute(f"COPY ({keys_sql(given, table)}) TO {literal(str(path))} (FORMAT parquet)")
+        statement = keys_sql(given, table)
+        if lasting := given.lasting(table):
+            connection.register("lasting", lasting_keys(connection, given, table, lasting))
+            statement = "SELECT *, row_number() OVER (ORDER BY k0)::UINTEGER AS place FROM lasting"
+        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet)")
     return given.tables[table].rows
+
+
+def lasting_keys(connection: duckdb.DuckDBPyConnection, given: ReleasedTables, table: str, lasting: Identifier) -> pa.Table:
+    """Returns ``row`` and ``k0`` of each row of a table: the pseudonym of its key, which other releases with the same key have too."""
+    own = given.tables[table]
+    rows = connection.sql(f"SELECT row, {own.place(lasting.name)} AS key FROM {given.rows_of(table)} ORDER BY row").to_arrow_table()
+    values = rows["key"].combine_chunks().cast(working_type(own.table.source.columns.field(lasting.name).type))
+    return pa.table({"row": rows["row"], "k0": pseudonyms_of_key(persons_job(given.job), own.table.source, lasting, values)})
 
 
 KEYS = FileStep(
     "keys_of_tables",
     make=_write_keys,
-    reads=lambda given, table: [given.key, given.key_of(given.job.tree.tables), given.release, table],
+    reads=lambda given, table: [
+        given.key,
+        given.key_of(given.job.tree.tables),
+        given.release,
+        table,
+        [one.treatment.canonical(), given.tables[table].table.source.keys] if (one := given.lasting(table)) else None,
+    ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
 )
 """The published keys of the rows of a table."""
@@ -259,6 +287,7 @@ TABLES = FileStep(
         given.release,
         table,
         matched.sha256 if (matched := given.matched.get(table)) else None,
+        [keys.sha256 for keys in given.keys.values()],
         {name: made.sha256 for name, made in given.values.get(table, {}).items()},
     ],
     settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
@@ -268,6 +297,10 @@ TABLES = FileStep(
 
 def write_tables(given: ReleasedTables) -> dict[str, Artifact]:
     """Writes all tables of a release."""
+    unit = given.tables[given.job.tree.unit].table
+    if given.lasting(unit.name):
+        # All keys were looked at when the release got its id: a token that is given stays given.
+        give_tokens(persons_job(given.job), unit.source, given.run.spill)
     for table in given.job.tree.tables:
         shared = shared_columns_of(given, table)
         given.values[table] = {

@@ -24,6 +24,7 @@ from core.composition.joint_classes import (
     joint_values_sql,
     likeness_sql,
     numbered_sql,
+    sets_table_sql,
     sizes_sql,
     values_at_risk_sql,
 )
@@ -105,6 +106,7 @@ def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record
     with duckdb.connect() as database:
         loaded(database, *both)
         database.execute(joined_sql(identity))
+        database.execute(sets_table_sql())
         database.execute(numbered_sql([0], persons=persons))
         classes = database.execute(sizes_sql([0])).fetchall()
         values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, persons=persons)).fetchall() if value)

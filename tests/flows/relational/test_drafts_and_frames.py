@@ -11,6 +11,7 @@ import pytest
 
 import skald
 from data.hospital import make_hospital
+from flows.terminal.tables import plan_lines
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.draft import draft_content, draft_tables
@@ -62,9 +63,16 @@ def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_
             == set(table["references"])
             == set(job.tables[name].references)
         )
+        ways = {one["name"]: one["publish"] for one in table["columns"] if "publish" in one}
+        assert ways
+        assert set(ways) == {column for column, role in roles.items() if role in {"sensitive", "insensitive"}}
+        assert set(job.tables[name].columns.ways) == set(ways)
         qids = [qid.name for qid in job.tables[name].columns.quasi_identifiers]
         assert [column for column, role in roles.items() if role == "quasi_identifier"] == qids
     planned = plan_tables(job)
+    ways = {name: set(table.published.values()) for name, table in planned.tables.items()}
+    assert all(words.startswith("shared: every value is that of at least 12") for found in ways.values() for words in found)
+    assert "  'income' goes out shared" in plan_lines(planned)
     assert (planned.persons, planned.unit, planned.exists) == (600, "person", False)
     assert planned.tables["condition"].hangs_from == "visit"
     assert planned.below_k is not None

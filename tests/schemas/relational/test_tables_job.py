@@ -12,6 +12,7 @@ from schemas.errors.base import JobError
 from schemas.job.job import load_job
 from schemas.reading.given_jobs import given_job
 from schemas.reading.job_files import is_of_tables
+from schemas.relational.table_jobs import persons_job, table_job, tables_digest, words_of_key
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.relational.tree import TableTree, tree_of
 from tests.flows.relational.hospital import JOB
@@ -58,7 +59,9 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     job["tables"]["visit"]["columns"]["person"] = ["person_id"]
     job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
     job["suppression"]["limits"] = 1
-    job["work"], job["overlaps"] = "s3://bucket/work", "refuse"
+    job["work"] = "s3://bucket/work"
+    treatment = {"hash": {"key": {"env": "KEY"}}}
+    job["tables"]["visit"]["columns"]["identifiers"] = [{"name": "visit_id", "treatment": treatment}]
     told = faults_of(job)
     for words in (
         "tables.person: has no key",
@@ -66,9 +69,32 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         "'visit_id' is of the key",
         "did you mean 'limit'?",
         "give a folder",
-        "compared with no earlier one",
+        "'visit_id' has a treatment; only the unit's key",
     ):
         assert any(words in fault for fault in told), words
+
+
+@pytest.mark.parametrize("kind", [None, "mask", "hash"])
+def test_the_key_of_the_unit_lasts_by_what_names_rows(kind: str | None) -> None:
+    job, settings = deepcopy(JOB), {"mask": {"keep": 1}, "hash": {"key": {"env": "KEY"}}}
+    treatment = {kind: settings[kind]} if kind else "drop"
+    job["tables"]["person"]["columns"]["identifiers"] = [{"name": "person_id", "treatment": treatment}]
+    if kind == "hash":
+        assert words_of_key(loaded(job)) == {"person_id": "keyed hash (HMAC-SHA-256)"}
+        assert persons_job(loaded(job)).columns.links == [("person_id",)]
+        assert table_job(loaded(job), "person").columns.pseudonyms == []
+    else:
+        [fault] = faults_of(job)
+        assert ("published by mask, which does not name rows" if kind else "is published as pseudonyms; leave it out here") in fault
+
+
+def test_all_tables_are_one_of_persons() -> None:
+    job = loaded(JOB | {"privacy": {"k": 4, "l": {"condition": {"icd": {"distinct": 2}}}}, "overlaps": "refuse"})
+    of_persons = persons_job(job)
+    assert [qid.name for qid in of_persons.columns.quasi_identifiers] == ["age", "visit.ward", "condition.chronic"]
+    assert of_persons.columns.sensitive == ["income", "condition.icd"]
+    assert (list(of_persons.privacy.l), of_persons.overlaps, of_persons.columns.person) == (["condition.icd"], "refuse", ["person_id"])
+    assert tables_digest(job) == tables_digest(loaded(JOB | {"privacy": {"k": 4, "l": {"condition": {"icd": {"distinct": 2}}}}}))
 
 
 def test_settings_replace_those_of_the_file_and_versions_are_told_apart() -> None:

@@ -1,0 +1,100 @@
+"""Persons of several tables as records of one: what the rows of each hold is one digest, in whatever order the rows come.
+
+The digest of a multiset is the sum of the digests of its members (Clarke and others, ASIACRYPT 2003), modulo 2^64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.composition.contents import digest_start
+from core.persons.digests import NOBODY, Digests, combine
+
+
+def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
+    """Returns the digest of each row, given those of its values, shape (rows,); equal to that of ``contents_of``.
+
+    Args:
+        columns: Shape (rows,) each.
+        rows: Number of rows.
+    """
+    total = digest_start(rows)
+    for column in columns:
+        combine(total, column)
+    return total
+
+
+class RowSums:
+    """Adds up what the rows of each person hold.
+
+    Attributes:
+        sums: Shape (persons,), uint64.
+        counts: Shape (persons,), how many rows were added.
+    """
+
+    def __init__(self, persons: int) -> None:
+        self.sums = np.zeros(persons, np.uint64)
+        self.counts = np.zeros(persons, np.int64)
+
+    def add(self, persons: NDArray[np.integer], digests: Digests) -> None:
+        """Adds rows; ``persons`` says whose each is. Both have the shape (rows,)."""
+        if not len(persons):
+            return
+        # Rows of a person mostly stand together.
+        first = np.flatnonzero(np.append(True, persons[1:] != persons[:-1]))
+        np.add.at(self.sums, persons[first], np.add.reduceat(digests, first))
+        np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
+
+    def of(self, digests: Digests) -> Digests:
+        """Returns digests of persons with the sums taken in, shape (persons,)."""
+        combine(digests, self.sums)
+        return digests
+
+
+class ValueSets:
+    """The values of each person in one column, and which values each different set of them has.
+
+    A set is told by the sum of the digests of its rows' values, so that one more row of a value makes another set. It is never ``NOBODY``,
+    the digest of a null. Who has no row has no set.
+    """
+
+    def __init__(self, persons: int) -> None:
+        self._rows = RowSums(persons)
+        self._whose: list[NDArray[np.int64]] = []
+        self._values: list[Digests] = []
+
+    def add(self, persons: NDArray[np.integer], values: Digests) -> None:
+        """Adds rows of persons, with the digests of their values, both of shape (rows,)."""
+        self._rows.add(persons, row_digests([values], len(values)))
+        self._whose.append(persons.astype(np.int64))
+        self._values.append(values)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Which persons have rows, shape (persons,)."""
+        return self._rows.counts > 0
+
+    @property
+    def sets(self) -> Digests:
+        """The set of each person, shape (persons,)."""
+        return np.where(self._rows.sums == NOBODY, np.uint64(1), self._rows.sums)
+
+    def members(self) -> tuple[Digests, Digests]:
+        """Returns set and value of each member of each different set, each value of a set once."""
+        nothing = np.empty(0, np.uint64)
+        if not self._whose:
+            return nothing, nothing
+        sets, persons, values = self.sets, np.concatenate(self._whose), np.concatenate(self._values)
+        known = np.flatnonzero(self.there)
+        _, first = np.unique(sets[known], return_index=True)
+        chosen = np.zeros(len(sets), np.bool_)
+        chosen[known[first]] = True
+        mine = chosen[persons]
+        found, held = sets[persons[mine]], values[mine]
+        order = np.lexsort((held, found))
+        found, held = found[order], held[order]
+        new = np.append(True, (found[1:] != found[:-1]) | (held[1:] != held[:-1]))[: len(found)]
+        return found[new], held[new]

@@ -1,0 +1,83 @@
+"""Holds a release of several tables against earlier ones, and notes what later ones need to be held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.errors.refusals import OverlapError
+from schemas.job.digest import hierarchies_of
+from schemas.relational.manifest import TablesManifest
+from tasks.composition.overlaps import overlaps_of, registered
+from tasks.composition.pseudonym_families import Joining, join_releases
+from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
+from tasks.composition.release_history import STEP, Entry, keep_entry, promised_of
+from tasks.counting.domains import axis_names
+from tasks.relational.earlier.disclosed import ShownTables, disclosed_by_tables
+from tasks.relational.earlier.known_persons import ComparablePersons
+
+
+@dataclass
+class ComparedTables:
+    """A release of several tables while the registry of releases is locked.
+
+    Attributes:
+        known: Its persons.
+        registry: The registry; None for a release that is made to be counted and removed again.
+        joining: What its pseudonyms join it to.
+        said: What its manifest says of earlier releases.
+    """
+
+    known: ComparablePersons
+    registry: ReleaseRegistry | None
+    joining: Joining
+    said: dict[str, Any]
+
+    def note(self, manifest: TablesManifest) -> Registered | None:
+        """Notes the release before it is published; it is not believed unless it is."""
+        if self.registry is None:
+            return None
+        known, job = self.known, self.known.run.job
+        digested = tuple(map(known.with_kinds, known.digested))
+        entry = Entry(
+            release=manifest.release,
+            files=tuple((file.name, file.digest, file.rows) for file in known.source.files),
+            chunks=(),
+            names=tuple(axis_names(job)),
+            hierarchies=hierarchies_of(job),
+            settings="",
+            recoded=None,
+            code=STEP.key(),
+            parts=() if known.unmeasured else tuple(known.parts(known.digested)),
+            digested=(digested[0], digested[1], digested[2]),
+            promised=promised_of(job),
+            untold=known.unmeasured,
+            seal=manifest.seal,
+        )
+        keep_entry(entry, known.run.store)
+        return registered(known, manifest.release, self.registry, self.joining.families)
+
+    def believe(self, entry: Registered | None) -> None:
+        """Notes that the release is published."""
+        if self.registry and entry:
+            self.registry.believe(entry)
+            self.joining.commit()
+
+
+@contextmanager
+def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
+    """Holds a release against earlier ones; the registry stays locked, so that of two releases at once one knows of the other."""
+    with open_registry(known.run.job) as registry:
+        joining = Joining()
+        with known.run.phase("overlaps"):
+            if registry:
+                joining = join_releases(known.run, known.source, shown.release, registry, disclosed_by_tables(shown))
+            try:
+                said = overlaps_of(known, shown.release, registry, joining.joined)
+            except OverlapError:
+                joining.withdraw()
+                raise
+        said["overlaps"] = said["overlaps"] and tuple(one.reported() for one in said["overlaps"])
+        yield ComparedTables(known, registry, joining, said)
