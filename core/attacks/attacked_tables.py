@@ -26,8 +26,8 @@ class AttackedRelease:
         sizes: Shape (c,), records of each class.
         labels: Shape (c, q), the label of each class in each quasi-identifier.
         values: By other column, shape (n,), the value of each record, -1 for a null.
-        places: Shape (n,), where each record stands in the files.
-        is_whole: Whether these are all records of the release.
+        class_codes: Shape (n,), where each record stands in the files.
+        is_complete: Whether these are all records of the release.
     """
 
     owners: Codes

@@ -118,7 +118,7 @@ class Chart:
         note: Which way is better, and how it is measured, in few words.
         series: Figures by name; None where there is none.
         spelt: How a figure is written.
-        looks: How series look; those that are not in it take colours in turn.
+        styles: How series look; those that are not in it take colours in turn.
         missing: What is written for a figure that there is not.
     """
 

@@ -69,7 +69,7 @@ class Picture:
 
     Attributes:
         title: What it shows, read out and shown under the pointer.
-        says: How to read it, or where its figures stand as text.
+        alt_text: How to read it, or where its figures stand as text.
         width, height: In pixels of a screen; a page may scale it.
         body: The drawn elements.
     """

@@ -28,7 +28,7 @@ class NeighbourBuffers(NamedTuple):
     Attributes:
         columns: Shape (columns, largest): the points of a partition, column by column; int32 where all that is reckoned with distances
             fits it, else int64, as all that has distances.
-        held: Shape (HELD, HELD) or less: all distances of a partition that is small enough.
+        cached_distances: Shape (HELD, HELD) or less: all distances of a partition that is small enough.
         alone: Shape (largest,): those of one record, where it is not.
         keys: Shape (largest,): distances and places; ``near`` the nearest records.
         chains: Shape (largest,): of each record; ``farthest`` the distance of its last neighbour, ``last`` that neighbour.

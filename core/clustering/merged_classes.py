@@ -37,7 +37,7 @@ class Criteria:
     Attributes:
         promise: What is promised.
         values: Shape (n,) per sensitive column that the promise looks at: the code of each record.
-        wholes: Shape (values,) per column: how often each value occurs in the whole source.
+        source_counts: Shape (values,) per column: how often each value occurs in the whole source.
         unit: Whose the records are.
     """
 

@@ -63,7 +63,7 @@ class Handled:
     Attributes:
         classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are not published.
         detected: Records above the threshold of their partition.
-        left: How many of them left it.
+        records_left: How many of them left it.
         recovered: How many of these are published in a class of k or more.
         merged: Partitions that fell below k and were merged.
     """

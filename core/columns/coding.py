@@ -246,7 +246,7 @@ class Translation:
     Attributes:
         own: How the chunk's cells are packed.
         maps: Per axis, shape (own size,), int64: the whole's code of each of the chunk's.
-        whole: How the whole's cells are packed.
+        target_packing: How the whole's cells are packed.
     """
 
     own: Packing

@@ -75,7 +75,7 @@ class Sketch:
     Attributes:
         digests: Shape (n,), uint64.
         counts: Shape (n,), int64, the records of each.
-        whole: Whether the source has no others.
+        is_complete: Whether the source has no others.
     """
 
     digests: Digests
@@ -136,8 +136,8 @@ class Likeness:
     Attributes:
         mine: Records of one of them.
         theirs: Records of the other.
-        mine_found: How many of the first have one like them among the others.
-        theirs_found: How many of the others have one like them among the first.
+        common_of_first: How many of the first have one like them among the others.
+        common_of_second: How many of the others have one like them among the first.
         mine_doubled: The share of the first that have a double among themselves.
         theirs_doubled: The share of the others that have.
     """

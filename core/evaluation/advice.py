@@ -45,7 +45,7 @@ class Measure(NamedTuple):
         same: A difference below this is none: relative to the smaller figure, or for shares of the records a difference of shares.
         share: Whether it is such a share.
         more: Whether more is better.
-        says: What a better method has, given its own figure and the recommended one's.
+        sentence: What a better method has, given its own figure and the recommended one's.
     """
 
     of: Callable[[Figures], float | None]
@@ -76,7 +76,7 @@ def _tenths(share: float) -> str:
 def measures(unit: str = "record") -> tuple[Measure, ...]:
     """Returns in what a method can be better, in the order in which it is told; ``unit`` is what k counts."""
     return (
-        _measure("more records kept", "kept", _tenths, SAME_SHARE, share=True, more=True),
+        _measure("more records kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
         _measure("less coarsening", "gcp", "GCP {:.4f}".format),
         _measure(
             "less spread of the values in a class",

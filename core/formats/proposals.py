@@ -58,7 +58,7 @@ class ColumnProfile:
         even: Which part of that the middle half of the numbers lies in: half where they are numbered through, less where they are measures.
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
-        looks: What values look like that may tell who somebody is.
+        value_patterns: What values look like that may tell who somebody is.
     """
 
     name: str

@@ -23,11 +23,11 @@ class PublishedValues:
     """What is published of each value.
 
     Attributes:
-        kept: Shape (a,), values that are looked up.
-        kept_as: Shape (a,), what is published of them.
+        distinct_values: Shape (a,), values that are looked up.
+        published_as: Shape (a,), what is published of them.
         starts: Shape (s,), ascending: the first value of each step.
         starts_as: Shape (s,), what is published of the values of a step.
-        rest_as: Shape (1,), what is published of texts that are not listed.
+        others_published_as: Shape (1,), what is published of texts that are not listed.
         null_as: Shape (1,), what is published of nulls.
     """
 

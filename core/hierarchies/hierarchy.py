@@ -38,7 +38,7 @@ class Hierarchy:
         extents: From where to where what is published of each group reaches (``core.hierarchies.levels.Level``), one entry per level; empty
             if that is the range of the values in it.
         height: The number of the last level of the whole hierarchy, where coarse ones were left out (:meth:`within`); else None.
-        null_apart: Whether a null is a group of its own up to the last level; else it is a leaf like any other, the highest code still.
+        has_null_group: Whether a null is a group of its own up to the last level; else it is a leaf like any other, the highest code still.
     """
 
     qid: str

@@ -32,14 +32,14 @@ class CodedRecords(NamedTuple):
     """The records of a block.
 
     Attributes:
-        places: Shape (n, columns), int32.
+        positions: Shape (n, columns), int32.
         bits: Shape (n, columns), int32: the bit of each value among those of the block; -1 in columns whose values are not counted.
         people: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
         values: Shape (n, priced columns), int32: the number of each value among those of the block, through the columns that bear a price.
         firsts: Shape (values,), int32: a record that has each value.
         starts: Shape (columns + 1,), int32: where the values of each column start; none are of a column that bears no price.
         bit_starts: Shape (columns + 1,), int32: where the bits of each column start; none are of a column whose values are not counted.
-        value_places: Shape (values,), int32: the place of each value, ascending in each column.
+        value_positions: Shape (values,), int32: the place of each value, ascending in each column.
         value_bits: Shape (values,), int32: the bit of each value, -1 in columns whose values are not counted.
     """
 

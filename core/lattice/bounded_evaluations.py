@@ -71,11 +71,11 @@ class Evaluations:
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         effort: How many nodes are rolled up at most.
-        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
+        most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the promise looks at.
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
-        look: Called before each roll-up; what it raises ends the search.
+        report_progress: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
         k: Fewest records that the promise lets a class have.

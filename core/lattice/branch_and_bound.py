@@ -184,16 +184,16 @@ class Branching:
         sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
-        look: Called before each roll-up; what it raises ends the search.
+        report_progress: Called before each roll-up; what it raises ends the search.
     """
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
-        prices: LevelPrices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
+        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
-        self._nodes = Evaluations(*given, sensitive, prices, persons, look)
+        self._nodes = Evaluations(*given, sensitive, prices, persons, report_progress)
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []

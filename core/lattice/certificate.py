@@ -53,12 +53,12 @@ class Examination:
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         most_cells: Largest product of groups of a node that can be counted as a root.
-        kept_cells: As for ``Search``.
+        most_cached_cells: As for ``Search``.
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
         prices: As for ``Search``.
         persons_of: Returns the persons of the cells of a root, or None where no person is named and every record counts as one.
-        look: As for ``Search``.
+        report_progress: As for ``Search``.
     """
 
     hierarchies: Sequence[Hierarchy]

@@ -38,7 +38,7 @@ class LatticeMap:
         node: The chosen node.
         heights: For each height from 0 up, how many nodes are of each status, by name.
         drawn: Nodes that are drawn one by one, by height.
-        whole: Whether these are all nodes, and not the neighbourhood of the chosen one.
+        is_complete: Whether these are all nodes, and not the neighbourhood of the chosen one.
     """
 
     name: str

@@ -64,7 +64,7 @@ class Counting:
         floor: What neither a node nor a coarser one is below: ``(loss, all, cells, most suppressed)``.
         growth: What grows from finer to coarser nodes as the value does, suppression apart: ``(loss, cells)``.
         region: A lower bound of all passing nodes of a region; ``floor`` of its finest node serves where there is none.
-        squares: Whether these bounds are made of Σ over all cells |E|².
+        sums_squares: Whether these bounds are made of Σ over all cells |E|².
         of_units: Whether what is released, and all there is, are in the unit of k: persons where they are named, each counted once in a
             class. Else they are records.
     """

@@ -28,7 +28,7 @@ class Frame:
 
     Attributes:
         width, height: Of the picture.
-        left, top: Of the nodes.
+        left_edge, top: Of the nodes.
         legend: Upper left corner of the legend.
         box: Width of a node.
     """

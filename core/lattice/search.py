@@ -39,8 +39,8 @@ class SearchResult:
     Attributes:
         node: The best passing node.
         loss: Its losses.
-        passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its ``relaxed``
-            part, how many pass that part. None if they were not counted (``core.lattice.branch_and_bound``).
+        nodes_passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its
+            ``relaxed`` part, how many pass that part. None if they were not counted (``core.lattice.branch_and_bound``).
         nodes: How many there are.
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
@@ -81,13 +81,14 @@ class Search:
         promise: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: The name of what is minimised, as in a job.
-        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
-        known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
+        most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
+        known_verdicts: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be
+            looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
         sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
-        look: Called before each roll-up; what it raises ends the search.
+        report_progress: Called before each roll-up; what it raises ends the search.
         most_priced: Records that a node may suppress for its price to be told, if these are more than may be suppressed.
         losses: What was evaluated.
         values: The objective's values of that; infinity where nothing is published. Prices of nodes that suppress too much are left out.

@@ -98,7 +98,7 @@ class CellSuppression:
     """Which QIDs of which combinations are starred.
 
     Attributes:
-        starred: Shape (combinations, QIDs).
+        suppressed_cells: Shape (combinations, QIDs).
         published: Shape (combinations,): which are published at all.
         least: Stars that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
     """

@@ -30,8 +30,8 @@ class SuppressionCosts:
     Attributes:
         suppressed: Records that are dropped or masked.
         masked: How many of them are published.
-        starred: Other records of which some value is starred.
-        stars: Starred values, those of masked records included.
+        records_with_suppressed_cells: Other records of which some value is starred.
+        suppressed_cells: Starred values, those of masked records included.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, in job order.
     """

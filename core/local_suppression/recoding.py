@@ -37,7 +37,7 @@ class RecodedPart:
 
     Attributes:
         cells: Their cells, of the QIDs alone.
-        starred: Shape (cells, QIDs): which values are replaced by ``*``.
+        suppressed_cells: Shape (cells, QIDs): which values are replaced by ``*``.
         members: Who is in the cells; None where no person is named.
     """
 

@@ -25,7 +25,7 @@ class Residual:
 
     Attributes:
         cells: Their cells, with the sensitive columns as last axes.
-        whose: Whose they are; None where no person is named.
+        members: Whose they are; None where no person is named.
     """
 
     cells: Histogram
@@ -92,7 +92,7 @@ class RareCombinations:
         classes: The combinations as classes.
         gains: Shape (combinations, QIDs), float64: what a star adds to the penalty of a record (1 − NCP of its group).
         members: Who is in the cells of the level that the combinations are of; None where no person is named.
-        places: Shape (combinations,), which of these each is.
+        cell_positions: Shape (combinations,), which of these each is.
     """
 
     codes: NDArray[np.unsignedinteger]

@@ -80,7 +80,7 @@ class Rules:
     Attributes:
         promise: What is asked of its size and of its sensitive values.
         columns: The sensitive columns that the promise looks at.
-        wholes: Persons or records of the whole source by sensitive value, one array per column.
+        source_counts: Persons or records of the whole source by sensitive value, one array per column.
         refused: Where a model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
             try the ``next`` best (the paper).
     """

@@ -36,8 +36,8 @@ class PersonsByRow(NamedTuple):
         starts: Shape (rows + 1,), int64: where the persons of each row start.
         persons: Shape (visits,), int32, from 0; a row may name a person twice.
         values: Shape (sensitive columns, visits), int32: a number for each pair of a person and a value of the column.
-        seen: Shape (persons,), int64, scratch: by which pass a person was seen last, and in which half.
-        seen_values: As many entries as a column has pairs, scratch likewise.
+        person_marks: Shape (persons,), int64, scratch: by which pass a person was seen last, and in which half.
+        value_marks: As many entries as a column has pairs, scratch likewise.
         passes: Shape (1,), how many there were.
     """
 
@@ -70,9 +70,9 @@ class CutScale(NamedTuple):
 
     Attributes:
         starts: Shape (QIDs + 1,), where each QID's ranks start in ``positions``.
-        places: The number of each rank of numerical QIDs; 0 for others.
+        positions: The number of each rank of numerical QIDs; 0 for others.
         nulls: Shape (QIDs,), rank of the null, or the number of ranks where there is none.
-        wholes: Shape (QIDs,), max - min of a numerical QID's values; -1 for others.
+        scale_totals: Shape (QIDs,), max - min of a numerical QID's values; -1 for others.
         domains: Shape (QIDs,), float64, distinct values of each QID.
     """
 
@@ -114,7 +114,7 @@ class CutDisclosure(NamedTuple):
 
     Attributes:
         shares: Shape (QIDs,): how much of a price is that of the label; the rest is that of the values held. 0 where the two are the same.
-        places: Shape (ranks of all QIDs, 2), int32: the places of each rank, the same twice where labels name no null.
+        label_positions: Shape (ranks of all QIDs, 2), int32: the places of each rank, the same twice where labels name no null.
         columns: Shape (QIDs,): the column of ``terms`` that bears the price.
         terms: As `core.recoding.price_kernels.Prices` has them.
         numbers: The same.
@@ -134,7 +134,7 @@ class CutPrices(NamedTuple):
         sorted: Shape (rows,), rows by the rank of a QID.
         ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
             rows up to each rank and from it on.
-        told: What labels cost.
+        disclosure: What labels cost.
     """
 
     sorted: NDArray[np.int32]

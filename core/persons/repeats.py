@@ -31,7 +31,7 @@ class ValueCounts:
         values: Shape (n,), uint64, their digests, ascending.
         counts: Shape (n,), int64, the records of each.
         records: Records that have a value, any.
-        seen: Records of one value among some of a batch.
+        records_counted: Records of one value among some of a batch.
         measured: Whether some values are fractions: a coordinate or a price, and no number that somebody was given.
     """
 

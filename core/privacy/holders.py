@@ -169,7 +169,7 @@ class HolderBounds(NamedTuple):
     """By how many persons of a class a value may be held, by sensitive column; a demand that is not made is negative.
 
     Attributes:
-        asked: Shape (columns,): whether there is any.
+        columns_bounded: Shape (columns,): whether there is any.
         distinct: Shape (columns,): l.
         recursive: Shape (columns, 2): numerator and denominator of c.
         entropies: Shape (columns, 2): nats, and how many values the column has.

@@ -34,13 +34,13 @@ class Demands(NamedTuple):
         entropies: Shape (columns,): nats.
         recursive: Shape (columns, 3): numerator and denominator of c, and l.
         distances: Shape (columns, 3): the greatest equal, ordered and hierarchical distance.
-        wholes: Shape (columns, most values): the share of each value in the whole source.
+        source_counts: Shape (columns, most values): the share of each value in the whole source.
         sizes: Shape (columns,): values.
         orders: Shape (columns, most values): the values in the order of the ordered distance.
         parents: Shape (columns, most levels, most values): at each level of the hierarchical distance the group of each group below.
         heights: Shape (columns,): levels.
         nulls: Shape (columns,): the code of the null where it is no value of diversity, else -1.
-        held: By how many persons a value may be held.
+        holder_bounds: By how many persons a value may be held.
     """
 
     k: int

@@ -34,7 +34,7 @@ class Spread:
         owners: Shape (entries,), int64, ascending: the class of each entry.
         values: Shape (entries,), the value's code in the column's domain; no class has a value twice.
         counts: Shape (entries,), int64, all positive.
-        whole: Shape (values,), int64: records of the whole source per value.
+        source_counts: Shape (values,), int64: records of the whole source per value.
     """
 
     owners: NDArray[np.int64]

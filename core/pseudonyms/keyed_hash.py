@@ -72,7 +72,7 @@ class Means:
 
     Attributes:
         key: Its key; empty if it has none.
-        look_up: Finds what a vault has for each text of an array: its token, or for a token its text.
+        find_pseudonyms: Finds what a vault has for each text of an array: its token, or for a token its text.
         subjects: Whose values they are, as long as these; of any type that has texts.
     """
 

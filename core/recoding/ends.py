@@ -39,7 +39,7 @@ class Grid:
     """The values of a domain on a grid.
 
     Attributes:
-        places: Shape (m,), int64, ascending: where each value lies, cut down to the grid's finest width, 1.
+        grid_lines: Shape (m,), int64, ascending: where each value lies, cut down to the grid's finest width, 1.
         widths: Ascending, int64, from 1: how far apart lines are, each a multiple of the one before.
         spell: Returns the first value at or after each of some lines, or the last one before it where it is moved by -1.
     """

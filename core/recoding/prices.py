@@ -48,7 +48,7 @@ class _Column(NamedTuple):
     """One column of `Prices`.
 
     Attributes:
-        places: Shape (size, 1): the place of each code. Shape (size, 2) of a pair, for labels that name nulls.
+        positions: Shape (size, 1): the place of each code. Shape (size, 2) of a pair, for labels that name nulls.
         kind: RANGE, TABLE, LEVELS or SET.
         levels: Of LEVELS.
         numbers: As `Prices` has them, over the places of values.

@@ -81,7 +81,7 @@ class CountedValues:
         least: Shape (m,), int64: the same, each person once at the least of those values that fewer than k people have.
         records: Shape (m,), int64: records.
         nulls: People with a null.
-        rest: People with a value that fewer than k people have.
+        other_records: People with a value that fewer than k people have.
     """
 
     values: pa.Array

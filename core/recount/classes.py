@@ -45,7 +45,7 @@ class Recount:
         linked: What pseudonyms show that link records.
         one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
         together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
-        lost: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
+        losses: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
             one; counted where records of the source are not published.
         published: By column that is published otherwise than it is, what that lost; empty where the source was not at hand.

@@ -26,7 +26,7 @@ class LinkCount:
 
     Attributes:
         columns: Their names.
-        known: Whether people were told apart; else every pseudonym was taken for one.
+        is_known: Whether people were told apart; else every pseudonym was taken for one.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
         smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.

@@ -23,7 +23,7 @@ class ShareSpread:
         failing: Classes that break it.
         classes: All classes.
         worst: Of the worst class, in the unit of the promise; None where there is none.
-        held: Classes in which too many persons hold one value.
+        broken_by_holders: Classes in which too many persons hold one value.
     """
 
     failing: int

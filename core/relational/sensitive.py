@@ -19,7 +19,7 @@ class PersonValues:
     Attributes:
         persons: Shape (pairs,).
         values: Shape (pairs,), the code of the value; that of the null last.
-        whole: Shape (values,), persons of the whole source by value.
+        source_persons: Shape (values,), persons of the whole source by value.
     """
 
     persons: NDArray[np.integer]

@@ -60,7 +60,7 @@ class ClassMembers:
     """Who is in which of some classes.
 
     Attributes:
-        whose: Whose the records of the cells are that make them up.
+        source_members: Whose the records of the cells are that make them up.
         owners: Shape (cells,), the class of each; -1 for a cell that is in none.
     """
 

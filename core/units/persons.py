@@ -89,7 +89,7 @@ class CellPersons(Unit):
         per_cell: Shape (cells,): the persons of each cell.
         shares: The cells of each share of the persons who are in more than one, as the kernels read them; read once for each question, so
             that they need not all be in memory.
-        wholes: By sensitive column, shape (values,): persons of the whole source by value, where the cells are but a part of it.
+        source_counts: By sensitive column, shape (values,): persons of the whole source by value, where the cells are but a part of it.
     """
 
     adds_up: ClassVar[bool] = False

@@ -66,7 +66,7 @@ class Studio:
     Attributes:
         path: The job file; None until one is named.
         works: What takes long.
-        said: Sentences for the next page.
+        messages: Sentences for the next page.
     """
 
     path: Path | None = None

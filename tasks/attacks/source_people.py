@@ -165,7 +165,7 @@ class SourcePeople:
         values: By other column that both have and that is published as it is, shape (n,), the codes of the release.
         persons: Shape (n,), whose each record is, -1 for nobody's; None where each is a person of its own.
         identifiers: By column that names somebody, shape (n,), as text.
-        is_whole: Whether these are all records.
+        is_complete: Whether these are all records.
     """
 
     axes: list[SourceAxis]

@@ -59,7 +59,7 @@ def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
         ),
         Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short),
         Measured("C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short),
-        Measured("Records kept", "in classes; more is better", attrgetter("kept"), percent, _share),
+        Measured("Records kept", "in classes; more is better", attrgetter("share_in_classes"), percent, _share),
         Measured("Highest risk", HIGHEST[unit.of_persons], attrgetter("prosecutor_max"), percent, _share),
         Measured("Mean risk", "the same on average; less is better", attrgetter("prosecutor_mean"), percent, _share),
         Measured(

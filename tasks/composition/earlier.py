@@ -116,7 +116,7 @@ class Earlier(NamedTuple):
         k: What it promises.
         records: N of its source; 0 where that is not known.
         files: Plain digests of those files of the source that it is made of too.
-        told: Whether these files hold all that both have in common.
+        is_reported: Whether these files hold all that both have in common.
         linkage_key: Columns by which its records are known again; none where the source lacks any of them.
         persons: Whether both name persons by the same columns, so that records are known by these too.
         work: The work folder of its job; None where that is the one of this job, as far as is known.

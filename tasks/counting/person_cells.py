@@ -55,7 +55,7 @@ class PersonsOfSource:
         pairs: Their pairs, in the same order.
         store: Has them, and gets what does not fit into memory.
         memory: Bytes of the job.
-        made: The visits to the root that was asked for last.
+        by_node: The visits to the root that was asked for last.
     """
 
     coding: Coding

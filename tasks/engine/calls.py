@@ -78,9 +78,9 @@ class Call:
         key: Under which the store has its result; of several artefacts, of all their keys.
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
-        elsewhere: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the job's
-            memory and stay with the flow, unless they read what is of records.
-        whole: Whether it is of all chunks for all that, and may take as long.
+        may_leave_process: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the
+            job's memory and stay with the flow, unless they read what is of records.
+        reads_all_chunks: Whether it is of all chunks for all that, and may take as long.
     """
 
     key: Key

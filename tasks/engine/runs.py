@@ -52,7 +52,7 @@ class Run:
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
         members: The records of the source with their classes, in parts, once there are classes; for what two releases tell together.
-        asked: Names of the records of Prefect that this run asked for.
+        questions_answered: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
         work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.

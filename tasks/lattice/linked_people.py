@@ -48,9 +48,9 @@ class LinkedPeople:
         at: Its cells, with all records.
         failing: Shape (cells,): cells that publish nothing.
         persons: Shape (cells,): people who keep records there.
-        lost: Shape (cells,): records that go from cells that publish others.
+        persons_lost: Shape (cells,): records that go from cells that publish others.
         loss: What it costs.
-        gone: Returns, share by share of the people, whose records go from which of the cells.
+        pairs_lost: Returns, share by share of the people, whose records go from which of the cells.
         pairs: How many such pairs there are of cells that publish other records.
         evaluated: Nodes that were looked at.
     """

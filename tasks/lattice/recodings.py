@@ -48,12 +48,12 @@ class Outcome(BaseModel):
         masked: How many of them are published with ``*``.
         local: What became of records that fail at ``node``, where they are published otherwise; then they are not among ``suppressed``.
         classes: Published classes, the mask included.
-        passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
+        nodes_passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
         unexamined: Nodes that could be better; 0 certifies the optimum.
         bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
         gap: By what share of it the node is above it.
         cells: Occupied cells of the root below ``node``.
-        whole: Whether the first root is the finest node that may be published.
+        lattice_is_complete: Whether the first root is the finest node that may be published.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.

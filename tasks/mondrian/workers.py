@@ -122,7 +122,7 @@ class FragmentShare(NamedTuple):
 
     Attributes:
         group: The leaves that the fragment is made of.
-        lots: The records of every chunk, apart by leaf; of several lots one is held at a time.
+        batches_of_runs: The records of every chunk, apart by leaf; of several lots one is held at a time.
     """
 
     group: Group

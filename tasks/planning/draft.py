@@ -65,7 +65,7 @@ class DraftedJob(NamedTuple):
         questions: What the user knows and nothing in the data tells.
         records: How many were looked at.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
-        ladders: Files of hierarchies that were written.
+        hierarchy_files: Files of hierarchies that were written.
         exposed: By column that is published what it gives away.
     """
 

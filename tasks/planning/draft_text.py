@@ -43,7 +43,7 @@ class Decided(NamedTuple):
         proposals: For all columns.
         person: The column that says whose a record is, if any does.
         k: The least number that share a combination.
-        kept: Sensitive columns, with how many different values every class can be asked for.
+        values_kept: Sensitive columns, with how many different values every class can be asked for.
         accept: Whether questions are answered.
     """
 

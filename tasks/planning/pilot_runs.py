@@ -86,7 +86,7 @@ class PilotRun(NamedTuple):
     """What came of a draft.
 
     Attributes:
-        taken: Columns that are less well known and quasi-identifiers in it.
+        accepted_proposals: Columns that are less well known and quasi-identifiers in it.
         method: The line of the job that asks for the way that lost least.
         gcp: What that lost on the sample; None where nothing could be tried.
         figures: What each way lost, by the line that asks for it.

@@ -44,7 +44,8 @@ class JobRecords:
         sensitive: Shape (n,) per sensitive column that a privacy model looks at: the code of each value.
         order: Shape (n,), where each record stands in the source, chunk after chunk.
         chunks: Number of records of each chunk.
-        wholes: Shape (values,) per sensitive column: how many records of the whole source have each value, or persons where they are named.
+        source_counts: Shape (values,) per sensitive column: how many records of the whole source have each value, or persons where they
+            are named.
         unit: Whose each one is.
     """
 

@@ -38,8 +38,8 @@ class Original(NamedTuple):
         relation: What DuckDB reads it as.
         columns: Types of its columns, which DuckDB does not keep wholly: it forgets time zones.
         digests: Plain digest of the content of each file.
-        is_whole: Whether it is what the release was made of, so that shares of its records are those that the run saw.
-        given: What DuckDB reads it as with the records that ``columns.most_records`` withholds; empty where none are.
+        is_complete: Whether it is what the release was made of, so that shares of its records are those that the run saw.
+        source_relation: What DuckDB reads it as with the records that ``columns.most_records`` withholds; empty where none are.
     """
 
     relation: str

@@ -41,7 +41,7 @@ class PublishedLabels:
         source: Shape (positions,), records with each value, those with a null last.
         order: Shape (values,), the position of each value in ascending order, a null last if there is one.
         owners: Shape (values,), int32, the label of each of these values, -1 for none; None where labels overlap.
-        kept: Whether each label is the value itself, type and all.
+        is_released: Whether each label is the value itself, type and all.
         claimed: Whether they are of the levels that the release says, if it says any.
     """
 

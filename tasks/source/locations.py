@@ -89,7 +89,7 @@ class Readable(NamedTuple):
         stat: What changes when the user's file does; None for rows of a database, which are kept as they were.
         content: Of its rows in any order, where they come in none.
         converted: Of the Parquet file, where the user's was converted: what it became depends on the job, and on how it was done.
-        made: The artefact that the Parquet file is, where it is one; what is looked for when the store has it no more.
+        converted_file: The artefact that the Parquet file is, where it is one; what is looked for when the store has it no more.
     """
 
     path: Path | None

@@ -40,7 +40,7 @@ class Removed(NamedTuple):
 
     Attributes:
         freed: Bytes.
-        left: Entries of the folder that are none of ours.
+        files_left: Entries of the folder that are none of ours.
         at_work: Folders of commands that are at work, which take these away themselves.
     """
 

@@ -88,7 +88,7 @@ class MethodPoint(NamedTuple):
     Attributes:
         name: Of the method.
         words: What it does.
-        said: What the job says under ``method`` to ask for it.
+        figures: What the job says under ``method`` to ask for it.
         gcp: What is lost of the sample, 0 to 1; None where it cannot be tried, and ``fault`` says why.
         suppressed: Share of the people who are left out.
         risk: Mean over the others of 1 / people in their class.

@@ -40,7 +40,7 @@ class ColumnRow(NamedTuple):
         role: Of the job, in the singular; ``none`` where the job does not name it.
         person: Whether it says whose a record is.
         why: What the job file says behind it, else what name and counts tell.
-        asked: Whether the file says that somebody has to decide.
+        is_question: Whether the file says that somebody has to decide.
         kind: Of its values.
         publish: Whether only values that k people share go out.
         distinct: Different values in the sample.

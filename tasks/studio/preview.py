@@ -31,7 +31,7 @@ class Preview(NamedTuple):
         shown: Some classes that enough people are in, from the largest to the smallest.
         classes: How many classes there are.
         smallest: People in the smallest.
-        left_out: People in none.
+        persons_left_out: People in none.
         people: How many were tried.
     """
 

@@ -47,7 +47,7 @@ class PeopleSample:
         table: One record of each; a column that no release can hold is text.
         profiles: What was counted of each column in the sample.
         records: How many were looked at.
-        whole: Whether these are all records of the source.
+        is_complete: Whether these are all records of the source.
         unit: ``person`` where the job names one, else ``record``.
     """
 

@@ -85,7 +85,7 @@ class VerificationContext:
     """What is known of a release from elsewhere than its folder.
 
     Attributes:
-        place: Its folder or address, as it was given.
+        location: Its folder or address, as it was given.
         people: Where the run folder keeps its persons, if it does.
         seal: The seal of its manifest that the run folder keeps; empty where it keeps none.
         key: The public key that must have signed it, 32 bytes; None where any may, or none.

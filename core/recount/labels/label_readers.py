@@ -42,7 +42,7 @@ class LabelAxis:
         exact: Reads a label that is a value.
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
-        whole: Shape (m,), the values, ascending, where they are whole numbers and labels are ranges of these; else None.
+        integer_keys: Shape (m,), the values, ascending, where they are whole numbers and labels are ranges of these; else None.
     """
 
     positions: NDArray[np.int64]

@@ -43,7 +43,7 @@ class ValuePublication(NamedTuple):
     Attributes:
         published: In the order of the values; None for null.
         changed: Whether a value goes to a grid, to ``other`` or to null, in the same order.
-        rest: What values become that too few have who are released.
+        other_values: What values become that too few have who are released.
         error: How far values lie from what is published of them on average where they lie evenly in their step; 0 where nobody says.
     """
 

@@ -84,7 +84,7 @@ class Order:
         queue: Where the call lies.
         name: Under which; by chance, because it goes into an engine's messages and logs.
         key: Opens it.
-        wanted: What it is to be made with, as ``code_versions`` tells.
+        versions: What it is to be made with, as ``code_versions`` tells.
     """
 
     queue: CallQueue

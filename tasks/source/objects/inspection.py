@@ -43,8 +43,8 @@ class ObjectInspection(BaseModel):
         columns: Its columns as Parquet has them, serialised by Arrow, in base64.
         groups: Number of records of each row group.
         size: Bytes of all row groups, uncompressed.
-        kept: Whether the stat of the object still counts: rows of a database are kept as they were.
-        made: What it was converted to.
+        is_cached: Whether the stat of the object still counts: rows of a database are kept as they were.
+        converted_file: What it was converted to.
         long: As `Footer` has it.
         plain: As `Footer` has it.
     """

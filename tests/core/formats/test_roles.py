@@ -67,7 +67,7 @@ def role(name: str, kind: str = "integer", values: int = 2000, distinct: int = 4
 def test_values_outweigh_names() -> None:
     assert role("contact", "text", distinct=2) == "sensitive"
     assert role("first_name", "text", distinct=40) == "identifier"
-    assert role("hospital_code", "text", distinct=12, looks=("e-mail addresses",)) == "identifier"
+    assert role("hospital_code", "text", distinct=12, value_patterns=("e-mail addresses",)) == "identifier"
     assert role("location", "text", distinct=1990, mean_length=20) == "identifier"
     assert role("weight", "double", distinct=1500, span=9_000.0) == "weight"
     assert role("weight", "double", distinct=500, span=60.0) == "quasi_identifier"

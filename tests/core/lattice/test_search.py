@@ -167,7 +167,7 @@ def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataO
         patch(HISTOGRAM_DENSE_PER_CELL, 0),
         patch(ROLLUPS_SHRINK, 2),
     ):
-        check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
+        check(searched(example, k, limit, objective, root, most_cached_cells=kept_cells), example, k, limit, objective, root)
 
 
 @given(st.data())

@@ -57,7 +57,7 @@ def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callab
         event.set()
         is_still_needed()
 
-    search = way(example.histogram((0, 0)), example.hierarchies, Promise(2), 4, look=look)
+    search = way(example.histogram((0, 0)), example.hierarchies, Promise(2), 4, report_progress=look)
     with withdrawn_by(event), pytest.raises(WithdrawnError):
         search.run()
     assert looks == [1]

@@ -37,7 +37,7 @@ def of_job(one: Job, **changes: Any) -> Manifest:
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """The digests of job and hierarchies, which depend on files, are those of the manifest."""
-    monkeypatch.setattr(job_figures, "known_secrets", lambda _job: [])
+    monkeypatch.setattr(job_figures, "read_secrets", lambda _job: [])
     monkeypatch.setattr(job_figures, "is_of_job", lambda *_: True)
     monkeypatch.setattr(job_figures, "hierarchies_as_in", lambda *_: {"age": "a"})
 
