@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from schemas.errors.base import InternalError, SkaldError, StorageError
 from schemas.errors.storage import MachineError, ThreadsError
-from tasks.store.database import is_short_of_files
+from tasks.store.database import is_out_of_memory, is_short_of_files
 
 RETRY_SECONDS = (10.0, 60.0)
 """Waits before the second and the third try: a lost packet, and a file server that starts anew."""
@@ -108,7 +108,7 @@ def sanitised_error(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
-    if isinstance(error, MemoryError | duckdb.OutOfMemoryException) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):
+    if isinstance(error, MemoryError) or is_out_of_memory(error) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):
         return MachineError.no_memory()
     if is_short_of_files(error):
         return MachineError.no_files()

@@ -25,7 +25,7 @@ from tasks.source.batches import GROUP_ROWS, schema_of_columns, write_batches
 from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
 from tasks.source.stable_files import digest_while_stable, file_stat, while_stable
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.secret import seal, unsealed
@@ -106,9 +106,10 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
                 raise DatabaseError.no_such_type(lossy)
             reader = relation.to_arrow_reader(GROUP_ROWS)
             return write_batches(part, schema_of_columns(reader.schema), reader, name)
-        except duckdb.OutOfMemoryException:
-            raise
-        except (duckdb.Error, pa.ArrowException):
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            # The system's errors have a number; Arrow says without one what DuckDB says of rows that are read.
+            if is_out_of_memory(error) or (isinstance(error, OSError) and error.errno is not None):
+                raise
             raise DatabaseError.refused("DuckDB", None) from None
 
 

@@ -33,6 +33,13 @@ def is_short_of_files(error: BaseException) -> bool:
     return isinstance(error, duckdb.Error) and "Too many open files" in str(error)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tells whether DuckDB had too little memory, as it says it itself, and as Arrow says it of rows that are read from a relation."""
+    if isinstance(error, OSError):
+        return error.errno is None and "Out of Memory Error" in str(error)
+    return isinstance(error, duckdb.OutOfMemoryException)
+
+
 def quote(name: str) -> str:
     """Returns a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
@@ -103,13 +110,13 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         # It takes whole columns of a row group into memory, which gains nothing on files of this machine; texts of 10 KB are many bytes.
         connection.execute("SET disable_parquet_prefetching = true")
         yield connection
-    except duckdb.OutOfMemoryException:
-        raise StorageError.out_of_memory(memory) from None
-    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
+    except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, OSError) as error:
+        if is_out_of_memory(error):
+            raise StorageError.out_of_memory(memory) from None
         # A commit that cannot be written is told of as one.
         if is_short_of_files(error):
             raise MachineError.no_files() from None
-        fault = _WRITE_FAULT.search(str(error))
+        fault = None if isinstance(error, OSError) and error.errno is not None else _WRITE_FAULT.search(str(error))
         if fault is None:
             raise
         raise StorageError.not_writable(str(spill.parent), fault["reason"].strip()) from None
