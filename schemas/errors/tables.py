@@ -66,11 +66,20 @@ class HistoryError(PrivacyError):
         return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
-    def top_fails(cls, k: int, failing: int, persons: int, most: int) -> HistoryError:
-        """Even with every value generalised to ``*``, numbers of rows set too many persons apart."""
+    def top_fails(cls, k: int, failing: int, persons: int, most: int, *, withholds: bool) -> HistoryError:
+        """Even with every value generalised to ``*``, numbers of rows set too many persons apart.
+
+        Args:
+            k: Of the job.
+            failing: Persons whose history too few share.
+            persons: All of them.
+            most: How many may be so.
+            withholds: Whether some of these may stay with fewer rows.
+        """
+        limits = "suppression.limit and suppression.rows together allow" if withholds else "suppression.limit allows"
         return cls(
             f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still have a history that fewer than {k:,} "
-            f"share, by their numbers of rows alone, and suppression.limit allows {most:,}. Bound the rows of a person "
+            f"share, by their numbers of rows alone, and {limits} {most:,}. Bound the rows of a person "
             "(rows: {most: n}), raise the limit or lower privacy.k; nothing was published."
         )
 

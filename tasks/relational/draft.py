@@ -15,12 +15,15 @@ from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
 from tasks.planning.profiles import planning_connection, profile
+from tasks.relational.row_bounds import RowsOfPersons
 from tasks.store.database import literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
 
 INCLUDED = 0.95
 """Which share of a column's values must be keys of another table, so that it is taken for a reference."""
 K = 12
+LIMIT, LIMIT_OF_ROWS = 0.02, 0.1
+"""The shares of persons and rows that the job may leave out."""
 KEY_KINDS = ("integer", "text")
 
 
@@ -38,6 +41,7 @@ class DraftedTable:
         key: The column that names a row; empty where none does.
         references: The table that each column refers to.
         orphans: Whether some values of a reference find no row.
+        most_rows: How many rows of a person the job keeps; None where they are not bounded.
     """
 
     name: str
@@ -49,6 +53,7 @@ class DraftedTable:
     key: str = ""
     references: dict[str, str] = field(default_factory=dict)
     orphans: bool = False
+    most_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,12 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
         for table in tables:
             table.unique = _unique(connection, table)
         _relate(connection, tables)
-    tree, faults = tree_of({table.name: list(table.references.values()) for table in tables})
-    if tree is None:
-        raise JobError(
-            str(out), [*faults, "the references were guessed from names and values; write the job by hand where they are others"]
-        )
+        tree, faults = tree_of({table.name: list(table.references.values()) for table in tables})
+        if tree is None:
+            raise JobError(
+                str(out), [*faults, "the references were guessed from names and values; write the job by hand where they are others"]
+            )
+        _bound_rows(connection, tables, tree)
     ordered = sorted(tables, key=lambda table: len(tree.chains[table.name]))
     write_atomically(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
     return DraftedTables(tuple(ordered), tree, tuple(ladders))
@@ -142,6 +148,18 @@ def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable
         table.key = table.key or next(iter(sorted(named, key=lambda column: not _is_called(table, column))), "")
 
 
+def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
+    """Bounds the rows of a person in every table below the unit, where their numbers would set too many persons apart."""
+    relations, keys = {table.name: table.relation for table in tables}, {table.name: table.key for table in tables}
+    if not keys[tree.unit] or len(tree.tables) == 1:
+        return
+    rows = RowsOfPersons(connection, relations, keys, {table.name: table.references for table in tables}, tree)
+    # Rows that are withheld bring others to k, but how many is known after a search alone.
+    bound = rows.bound(K, LIMIT)
+    for table in tables:
+        table.most_rows = None if table.name == tree.unit else bound
+
+
 def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:
     """Yields columns of a table that are called as a possible key of another, which must be a number or text too."""
     for one in table.proposals if table is not other else ():
@@ -193,7 +211,7 @@ def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
         "# Every history, of all tables joined, is shared by at least k persons.",
         f"privacy: {{k: {K}, knows: all}}",
         "# The share of persons who may be left out, and of the other tables' rows that may be withheld of those who stay.",
-        "suppression: {limit: 0.02, rows: 0.1}",
+        f"suppression: {{limit: {LIMIT}, rows: {LIMIT_OF_ROWS}}}",
     ]
     if any(table.orphans for table in tables):
         lines += [
@@ -213,7 +231,8 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
         shown = ", ".join(f"{yaml_name(column)}: {yaml_name(other)}" for column, other in table.references.items())
         lines.append(f"    references: {{{shown}}}  # by their names and values")
     if not is_unit:
-        lines.append("    # rows: {most: 20}  # bounds the rows of a person: many rows set people apart")
+        bounded = f"rows: {{most: {table.most_rows}}}" if table.most_rows else "# rows: {most: 20}"
+        lines.append(f"    {bounded}  # bounds the rows of a person: many rows set people apart")
     coarsened, named, guarded, others, kept_back = (
         [one for one in table.proposals if drafted_role(table, one) == role]
         for role in ("quasi_identifier", "identifier", "sensitive", "insensitive", "withheld")

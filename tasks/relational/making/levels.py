@@ -150,7 +150,9 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
         if job.privacy.known_rows is not None:
             raise HistoryError.choices_fail(k, job.privacy.known_rows, most)
         coarsest = failing_persons(history_numbers(given, lattice.top), k)
-        raise HistoryError.top_fails(k, coarsest, given.persons, most) if coarsest > most else HistoryError.values_fail(most)
+        if coarsest > most:
+            raise HistoryError.top_fails(k, coarsest, given.persons, most, withholds=bool(job.suppression.rows))
+        raise HistoryError.values_fail(most)
     if found.cost.suppressed == given.persons:
         raise HistoryError.nobody_left(given.persons)
     outcome = TablesOutcome(

@@ -11,6 +11,7 @@ import pytest
 
 import skald
 from data.hospital import make_hospital
+from flows.tables import tables
 from flows.terminal.tables import plan_lines
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
@@ -95,3 +96,10 @@ def test_tables_in_memory_come_back_as_what_they_were() -> None:
     assert proved.report is not None
     with pytest.raises(JobError, match="'visit' are in the job or among the tables given"):
         skald.anonymise({name: source[name] for name in ("person", "condition")}, job)
+
+
+def test_a_draft_bounds_rows_so_that_it_runs(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "job.yaml"
+    drafted = draft_tables([made / name for name in ("person", "visit", "condition")], out)
+    assert {table.name: table.most_rows is None for table in drafted.tables} == {"person": True, "visit": False, "condition": False}
+    assert tables(out, ()).new

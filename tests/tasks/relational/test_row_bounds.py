@@ -1,0 +1,61 @@
+"""Persons whom their numbers of rows set apart are those that plain Python finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.relational.tree import TableTree
+from tasks.relational.row_bounds import RowsOfPersons
+from tests.laws import tried
+
+TREE = TableTree("person", {"person": (), "visit": ("person",), "condition": ("person", "visit")})
+KEYS = {"person": "id", "visit": "id", "condition": ""}
+REFERENCES = {"person": {}, "visit": {"of": "person"}, "condition": {"of": "person", "at": "visit"}}
+
+visits = st.lists(st.integers(0, 5), max_size=8)
+conditions = st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 7)), max_size=10)
+
+
+def rows_of(whose: list[int], held: list[tuple[int, int | None]]) -> RowsOfPersons:
+    connection = duckdb.connect()
+    tables: dict[str, dict[str, Any]] = {
+        "person": {"id": pa.array(range(6), pa.int64())},
+        "visit": {"id": pa.array(range(len(whose)), pa.int64()), "of": pa.array(whose, pa.int64())},
+        "condition": {"of": pa.array([of for of, _ in held], pa.int64()), "at": pa.array([at for _, at in held], pa.int64())},
+    }
+    for name, columns in tables.items():
+        connection.register(name, pa.table(columns))
+    return RowsOfPersons(connection, {name: name for name in tables}, KEYS, REFERENCES, TREE)
+
+
+@tried(60)
+@given(visits, conditions, st.integers(1, 4))
+def test_persons_are_set_apart_by_the_rows_below_each_row(whose: list[int], held: list[tuple[int, int | None]], k: int) -> None:
+    # A condition at a visit is of whoever that was.
+    held = [(of if at is None else whose[at], at) for of, at in held if at is None or at < len(whose)]
+    shapes = Counter(
+        (
+            sum(of == person and at is None for of, at in held),
+            tuple(sorted(sum(at == visit for _, at in held) for visit, of in enumerate(whose) if of == person)),
+        )
+        for person in range(6)
+    )
+    assert rows_of(whose, held).set_apart(100, k) == sum(persons for persons in shapes.values() if persons < k)
+
+
+@pytest.mark.parametrize(("share", "bound"), [(0.0, 2), (0.2, None), (1.0, None)])
+def test_rows_are_bounded_where_too_many_are_set_apart(share: float, bound: int | None) -> None:
+    # Five persons have two visits, one has four.
+    whose = [person for person in range(5) for _ in range(2)] + [5] * 4
+    assert rows_of(whose, []).bound(5, share) == bound
+
+
+def test_no_bound_is_told_where_none_helps() -> None:
+    assert rows_of([0], []).bound(6, 0.0) is None
