@@ -100,7 +100,7 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     if persons and recount.persons:
         persons["largest_share"] = share_at_most(recount.persons.largest_share)
-    linked = [{"known" if name == "is_known" else name: value for name, value in vars(one).items()} for one in recount.linked]
+    linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
     evidence = {
         "signed_by": manifest.signed_by if manifest else None,

@@ -37,7 +37,7 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
         rows: Number of records.
     """
-    total = digest_start(rows)
+    total = np.full(rows, _START, np.uint64)
     for column in columns:
         # One by one: a null is a value like others here, while it makes a person nobody.
         if isinstance(column, pa.DictionaryArray):
@@ -49,9 +49,12 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
     return total
 
 
-def digest_start(rows: int) -> Digests:
-    """Returns what the digest of each record begins with, shape (rows,)."""
-    return np.full(rows, _START, np.uint64)
+def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
+    """Returns the same, given the digests of each column's values, shape (rows,) each."""
+    total = np.full(rows, _START, np.uint64)
+    for column in columns:
+        combine(total, column)
+    return total
 
 
 def kind_of(dtype: pa.DataType) -> str:

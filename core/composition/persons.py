@@ -5,26 +5,11 @@ The digest of a multiset is the sum of the digests of its members (Clarke and ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from core.composition.contents import digest_start
+from core.composition.contents import row_digests
 from core.persons.digests import NOBODY, Digests, combine
-
-
-def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
-    """Returns the digest of each row, given those of its values, shape (rows,); equal to that of ``contents_of``.
-
-    Args:
-        columns: Shape (rows,) each.
-        rows: Number of rows.
-    """
-    total = digest_start(rows)
-    for column in columns:
-        combine(total, column)
-    return total
 
 
 class RowSums:

@@ -38,7 +38,7 @@ class LatticeMap:
         node: The chosen node.
         heights: For each height from 0 up, how many nodes are of each status, by name.
         drawn: Nodes that are drawn one by one, by height.
-        is_complete: Whether these are all nodes, and not the neighbourhood of the chosen one.
+        whole: Whether these are all nodes, and not the neighbourhood of the chosen one.
     """
 
     name: str
@@ -47,7 +47,7 @@ class LatticeMap:
     node: Node
     heights: tuple[dict[str, int], ...]
     drawn: tuple[DrawnNode, ...]
-    is_complete: bool
+    whole: bool
 
 
 def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice: Lattice) -> Statuses:

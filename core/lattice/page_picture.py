@@ -78,8 +78,8 @@ def _nodes(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
     """Draws nodes, row by row; lines between them where each row is one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
-    rows = [row for row in rows_of_nodes(drawn) if drawn.is_complete or len(row) <= at_a_time or _away(drawn, row) <= 1]
-    around = "All combinations" if drawn.is_complete else "Around the chosen one"
+    rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
+    around = "All combinations" if drawn.whole else "Around the chosen one"
     parts = [text(0, y + 12, f"{around}: levels of", bold=True)]
     parts += _wrapped(drawn.qids, width, y + 12 + LINE)
     y += 12 + LINE * (len(parts) - 1) + 30

@@ -80,7 +80,7 @@ def _heading(drawn: LatticeMap, frame: Frame, total: int) -> Iterator[str]:
     yield text(MARGIN, 56, f"Chosen levels: {_chosen(drawn)}", "chosen", size=13, bold=True)
     yield text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", size=13, bold=True)
     yield text(MARGIN + 34, TOP - 12, "height", "soft", "end", 10)
-    around = "All nodes" if drawn.is_complete else "Around the chosen node"
+    around = "All nodes" if drawn.whole else "Around the chosen node"
     yield text(frame.left_edge, frame.top - 28, f"{around}, levels in this order:", size=13, bold=True)
     yield text(frame.left_edge, frame.top - 12, ", ".join(drawn.qids), "soft", size=11)
 
@@ -153,7 +153,7 @@ def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, flo
         yield text(x, y + 4.5, _end_of(told, box, 11), f"on-{status}", "middle", 11, bold=chosen)
         return
     yield text(x, y + 4.5, _levels(node), f"on-{status}", "middle", bold=chosen)
-    if len(moved) == 1 and not drawn.is_complete:
+    if len(moved) == 1 and not drawn.whole:
         told = _end_of(f"{moved[0][0]} {moved[0][1]:+d}", box + BOX_GAP, 10)
         yield text(x, y + BOX_HEIGHT / 2 + 11, told, "soft", "middle", 10, halo=True)
 

@@ -26,7 +26,7 @@ class LinkCount:
 
     Attributes:
         columns: Their names.
-        is_known: Whether people were told apart; else every pseudonym was taken for one.
+        known: Whether people were told apart; else every pseudonym was taken for one.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
         smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.
@@ -36,7 +36,7 @@ class LinkCount:
     """
 
     columns: tuple[str, ...]
-    is_known: bool
+    known: bool
     people: int
     sets: int
     smallest: int
@@ -142,7 +142,7 @@ def is_accepted(job: Job, columns: Sequence[str]) -> bool:
 
 def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     """Returns what shows the records of people whom fewer than k are like, and is not accepted."""
-    return [one for one in linked if one.is_known and one.failing and not is_accepted(job, one.columns)]
+    return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
 def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
@@ -171,7 +171,7 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
         return ["the manifest does not say truly which columns show which records belong together"]
     faults = []
     for said, held in zip(manifest.linked, linked, strict=True):
-        names = ("people", "sets", "smallest", "below_k") if held.is_known else ("sets",)
+        names = ("people", "sets", "smallest", "below_k") if held.known else ("sets",)
         faults += [
             f"the manifest says linked {listed(said.columns)} {name} = {getattr(said, name):,}, the files hold {getattr(held, name):,}"
             for name in names

@@ -11,7 +11,8 @@ from tasks.store.database import quote
 
 BOUNDS = (20, 10, 7, 5, 4, 3, 2, 1)
 """Rows of a person in each table that are tried, most first; what has more rows than the first is seldom shared."""
-NOBODY_BOUND = 1 << 31
+EVERY_ROW = 1 << 32
+"""More rows than a table of such a job may have."""
 
 
 class RowsOfPersons:
@@ -34,21 +35,22 @@ class RowsOfPersons:
         tree: TableTree,
     ) -> None:
         self._connection, self._tree = connection, tree
+        # The references of each table, the nearest first: a row hangs from the first of them that is not null.
+        self._references = {
+            table: dict(sorted(referring.items(), key=lambda one: -len(tree.chains[one[1]]))) for table, referring in references.items()
+        }
         key = f"{quote(keys[tree.unit])}::VARCHAR"
         self._make(tree.unit, f"SELECT {key} AS key, 0 AS nearest, '' AS above, {key} AS person FROM {relations[tree.unit]}")
         for table in tree.tables[1:]:
-            nearest = sorted(references[table].items(), key=lambda one: -len(tree.chains[one[1]]))
             named = f"{quote(keys[table])}::VARCHAR" if keys[table] else "NULL"
-            rows = [
-                f"SELECT {named} AS key, {place} AS nearest, {quote(column)}::VARCHAR AS above FROM {relations[table]} WHERE "
-                + " AND ".join([f"{quote(column)} IS NOT NULL", *(f"{quote(nearer)} IS NULL" for nearer, _ in nearest[:place])])
-                for place, (column, _) in enumerate(nearest)
-            ]
-            joins = [f"LEFT JOIN {_rows(other)} AS p{place} ON m.nearest = {place} AND p{place}.key = m.above" for place, (_, other) in
-                     enumerate(nearest)]  # fmt: skip
-            person = f"coalesce({', '.join(f'p{place}.person' for place in range(len(nearest)))})"
-            self._make(table, f"SELECT m.*, {person} AS person FROM ({' UNION ALL '.join(rows)}) AS m {' '.join(joins)}")
-        self._nearest = {table: sorted(references[table].values(), key=lambda other: -len(tree.chains[other])) for table in tree.tables[1:]}
+            columns = [quote(column) for column in self._references[table]]
+            nearest = " ".join(f"WHEN {column} IS NOT NULL THEN {place}" for place, column in enumerate(columns))
+            above = ", ".join(f"{column}::VARCHAR" for column in columns)
+            rows = f"SELECT {named} AS key, CASE {nearest} END AS nearest, coalesce({above}) AS above FROM {relations[table]}"
+            parents = list(enumerate(self._references[table].values()))
+            joins = (f"LEFT JOIN {_rows(other)} AS p{place} ON m.nearest = {place} AND p{place}.key = m.above" for place, other in parents)
+            person = ", ".join(f"p{place}.person" for place, _ in parents)
+            self._make(table, f"SELECT m.*, coalesce({person}) AS person FROM ({rows}) AS m {' '.join(joins)}")
 
     def _make(self, table: str, statement: str) -> None:
         numbered = "row_number() OVER (PARTITION BY person ORDER BY nearest, above, key) AS number"
@@ -69,7 +71,8 @@ class RowsOfPersons:
         """
         for table in reversed(self._tree.tables):
             joins, shapes = [], ["''"]
-            below = [(child, self._nearest[child].index(table)) for child in self._tree.tables[1:] if table in self._nearest[child]]
+            referring = ((child, list(self._references[child].values())) for child in self._tree.tables[1:])
+            below = [(child, others.index(table)) for child, others in referring if table in others]
             for place, (child, number) in enumerate(below):
                 lists = (
                     f"SELECT above, list_sort(list(shape))::VARCHAR AS shape FROM {_shapes(child)} WHERE nearest = {number} GROUP BY above"
@@ -86,9 +89,8 @@ class RowsOfPersons:
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
         """Returns the largest bound by which at most a share of the persons is set apart; None where none is needed, or none helps."""
         most = share * self.persons
-        if self.set_apart(NOBODY_BOUND, k) <= most:
-            return None
-        return next((bound for bound in bounds if self.set_apart(bound, k) <= most), None)
+        found = next((bound for bound in (EVERY_ROW, *bounds) if self.set_apart(bound, k) <= most), EVERY_ROW)
+        return None if found == EVERY_ROW else found
 
 
 def _rows(table: str) -> str:

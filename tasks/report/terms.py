@@ -121,7 +121,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
         nodes={" ".join(map(str, one.node)): one.status for one in drawn.drawn},
-        whole=drawn.is_complete,
+        whole=drawn.whole,
     )
 
 
@@ -139,7 +139,7 @@ def map_of_report(report: Report) -> LatticeMap | None:
         node=node,
         heights=tuple(dict(zip(STATUSES, row, strict=True)) for row in rows),
         drawn=tuple(DrawnNode(tuple(map(int, place.split())), status) for place, status in figures.nodes.items()),
-        is_complete=figures.whole,
+        whole=figures.whole,
     )
 
 

@@ -50,7 +50,7 @@ def test_a_map_counts_every_node_once_and_draws_the_chosen_one_among_its_relativ
     assert len(shown) == len(drawn.drawn)
     assert all(status == STATUSES[statuses[place]] for place, status in shown.items())
     assert node in shown
-    if drawn.is_complete:
+    if drawn.whole:
         assert len(shown) == statuses.size
     else:
         assert all(np.all(np.subtract(place, node) >= 0) or np.all(np.subtract(place, node) <= 0) for place in shown)
@@ -74,7 +74,7 @@ def test_a_picture_is_well_formed_and_holds_every_drawn_node(case: tuple[np.ndar
 @pytest.mark.parametrize("shape", [(2, 2), (9,) * 5])
 def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     drawn = map_of("job", [f"q{number}" for number in range(len(shape))], np.zeros(shape, np.int8), tuple(size // 2 for size in shape))
-    assert drawn.is_complete == (shape == (2, 2))
+    assert drawn.whole == (shape == (2, 2))
     picture = lattice_picture(drawn).alone()
     width = float(re.search(r"viewBox='0 0 (\d+)", picture).group(1))  # type: ignore[union-attr]
     boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
@@ -85,7 +85,7 @@ def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("size", "whole"), [(MOST_IN_A_ROW, True), (MOST_IN_A_ROW + 1, False)])
 def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -> None:
     drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (0, 0))
-    assert drawn.is_complete == whole
+    assert drawn.whole == whole
     assert (len(drawn.drawn) == size**2) == whole
 
 

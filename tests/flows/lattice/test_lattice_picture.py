@@ -50,7 +50,7 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
     before = snapshot(tmp_path / "releases")
     drawn = lattice_of(load_job(job))
     assert (drawn.node, drawn.qids, drawn.levels) == (manifest.node, tuple(QIDS), tuple(len(LEVELS[qid]) for qid in QIDS))
-    assert drawn.is_complete
+    assert drawn.whole
     assert {one.node for one in drawn.drawn} == set(product(*map(range, drawn.levels)))
     check(drawn, 5, Fraction(limit))
     assert sum(row["fails"] for row in drawn.heights) == found["nodes"] - found["passing"]  # type: ignore[operator]
