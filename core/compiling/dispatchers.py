@@ -22,8 +22,6 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from core.compiling.borrowed import add_borrowing
-
 
 class PartLibrary(JITCodeLibrary):
     """Intermediate code of a kernel that kernels call. Nothing is linked to it or optimised: callers do both.
@@ -125,10 +123,6 @@ class _CallerCompiler(Compiler):
 
 class _PartCompiler(Compiler):
     """Compiles what kernels call."""
-
-    def define_pipelines(self) -> list[Any]:
-        """Returns numba's passes, and one that leaves out what only those need who own arrays."""
-        return add_borrowing(self.state)
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         """Returns numba's result for the function, with nothing that Python could call."""

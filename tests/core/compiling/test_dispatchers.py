@@ -145,19 +145,13 @@ def uses_all(pair: Pair, rows: np.ndarray, wanted: np.ndarray) -> int:
     return borrowed_kernel(back, rows) + made_kernel(back)[-1] + copied_kernel(pair, wanted)
 
 
-def test_references_are_counted_only_where_arrays_are_made() -> None:
+def test_parts_hold_no_array_longer_than_its_caller() -> None:
     caller = Kernel(uses_all)
 
     def given() -> tuple[Pair, np.ndarray, np.ndarray]:
         return Pair(np.arange(4), np.arange(4) + 5), np.arange(6).reshape(3, 2), np.array([False, True, True, False])
 
     arguments, found = given(), caller(*given())
-    counting = {
-        kernel.py_func.__name__: bool(made.target_context.enable_nrt)
-        for kernel in (borrowed_kernel, made_kernel, back_kernel, copied_kernel)
-        for made in kernel._parts.values()
-    }
-    assert counting == {"borrowed_sum": False, "made": True, "handed_back": True, "copied_sum": True}
     # Python calls the kernels below by themselves, which compiles them once more.
     assert found == uses_all(*given())
     _nrt_python.memsys_enable_stats()
