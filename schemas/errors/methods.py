@@ -104,7 +104,7 @@ class FragmentsError(SkaldError):
         """Two fragments may publish the same, and what is promised of each class of persons need not hold for both together."""
         return cls(
             f"Method '{method}' has to cut these records in fragments, and entropy, recursive and t of persons cannot be kept in classes "
-            "that two fragments share. Raise memory, ask for distinct, or use method 'skald'."
+            "that two fragments share. Leave method.fragments out or raise memory, ask for distinct, or use method 'skald'."
         )
 
     @classmethod
@@ -112,7 +112,7 @@ class FragmentsError(SkaldError):
         """Who shares a published value is counted over all records that are released, and fragments know nothing of each other."""
         return cls(
             f"Method '{method}' has to cut these records in fragments, and columns with publish: shared or microaggregate need all of them "
-            "at once. Raise memory, or use method 'skald'."
+            "at once. Leave method.fragments out or raise memory, or use method 'skald'."
         )
 
     @classmethod
