@@ -105,10 +105,12 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
     Raises:
         SkaldError: the release does not verify, or something cannot be read.
     """
-    manifest = verify_tables(job, release).manifest
-    files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
-    with temporary_folder_of(unit_job(job), "verify") as spill:
-        played = attack_tables(job, files, spill, f"'{release}'")
+    unit = unit_job(job)
+    with read_only_store(unit):
+        manifest = verify_tables(job, release).manifest
+        files = {name: [release / one.path for one in manifest.files if one.path.split("/")[1] == name] for name in job.tables}
+        with temporary_folder_of(unit, "verify") as spill:
+            played = attack_tables(job, files, spill, f"'{release}'")
     earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=job.overlaps == "refuse")
     return AttackOutcome(manifest.release, (*played, *earlier), basis_of_tables(job.attacks or AttackSettings()))
 

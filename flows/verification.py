@@ -67,9 +67,11 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
         OverlapError: it puts somebody at risk together with an earlier one, or was not compared, and the job says to refuse that.
         SkaldError: anything is not as it was published, or cannot be read.
     """
-    from tasks.relational.verified import verify_tables  # noqa: PLC0415 - what releases of one table do without
+    from schemas.relational.table_jobs import unit_job  # noqa: PLC0415 - what releases of one table do without
+    from tasks.relational.verified import verify_tables  # noqa: PLC0415 - as above
 
-    verified = verify_tables(job, release, key)
+    with read_only_store(unit_job(job)) if job else nullcontext():
+        verified = verify_tables(job, release, key)
     told = _together(verified.manifest)
     if job is not None and job.overlaps == "refuse" and told:
         raise OverlapError.published(told)

@@ -1,6 +1,6 @@
-"""Tries to break runs for some minutes and says what it tried: kills, growing sources, wrong input, random jobs, tampering, stores, machines in need.
+"""Tries to break runs for some minutes and says what it tried: kills, nights, wrong input, random jobs, tampering, stores, need.
 
-    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs jobs tampering machine servers stores] [--folder FOLDER]
+    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs jobs tampering machine servers stores]
 
 Every part gets an equal share of the time, and one trial at least. What is drawn by chance depends on the seed, how much of it on the time,
 and the moments of kills on the machine too. Ends with 1 if anything ended otherwise than it should; then the folder with the jobs stays.

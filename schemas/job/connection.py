@@ -1,6 +1,7 @@
 """How a job says where a database or an object store is, without the secret that opens it."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -88,6 +89,17 @@ def variable(value: str) -> str:
 Target = Annotated[Path | str, BeforeValidator(as_target), WithJsonSchema({"type": "string", "minLength": 1})]
 
 Work = Annotated[Path | str, BeforeValidator(as_work), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
+@dataclass
+class WorkAtHand:
+    """Where work that lies in a bucket is at hand; the jobs of the tables of one run share it.
+
+    Attributes:
+        folder: On this machine; None while no run holds the lease.
+    """
+
+    folder: Path | None = None
 
 
 class Connection(StrictModel):

@@ -12,7 +12,7 @@ from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.errors.base import JobError, nearest
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults, treatments_given
-from schemas.job.connection import Target, Work
+from schemas.job.connection import Target, Work, WorkAtHand
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
@@ -86,7 +86,7 @@ class Job(JobModel):
     """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
-    _at_hand: Path | None = PrivateAttr(default=None)
+    _at_hand: WorkAtHand = PrivateAttr(default_factory=WorkAtHand)
     _method_of_several: str = PrivateAttr(default="")
     _may_be_empty: bool = PrivateAttr(default=False)
 
@@ -164,10 +164,10 @@ class Job(JobModel):
         """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand."""
         if not isinstance(self.work, str):
             return self.resolve(self.work or Path(".skald", self.name))
-        if self._at_hand is None:
+        if self._at_hand.folder is None:
             # Never a folder in its place, of which nobody else would know.
             raise JobError(self.name, [f"work is '{self.work}', and this does not work in a bucket yet; set 'work' to a folder"])
-        return self._at_hand
+        return self._at_hand.folder
 
     @property
     def work_address(self) -> str | None:
@@ -181,7 +181,7 @@ class Job(JobModel):
 
     def has_at_hand(self, folder: Path | None) -> None:
         """Notes where work that is in a bucket is at hand on this machine, until it is not any more."""
-        self._at_hand = folder
+        self._at_hand.folder = folder
 
     @property
     def replay_path(self) -> Path:

@@ -8,7 +8,6 @@ from typing import Any
 
 from schemas.errors.base import counted, listed, nearest
 from schemas.job.columns import REST, names, role_faults
-from schemas.job.connection import is_address
 from schemas.pseudonyms.identifiers import DROP
 from schemas.pseudonyms.kinds import TREATMENTS, treatment_of
 from schemas.relational.tree import tree_of
@@ -28,8 +27,6 @@ def column_list(value: object) -> list[str]:
 def table_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit in a job of several tables."""
     faults = list[str]()
-    if isinstance(work := job.get("work"), str) and is_address(work):
-        faults.append("work: the artefacts of several tables are joined on this machine; give a folder")
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
     if not tables:

@@ -41,7 +41,7 @@ def table_job(job: TablesJob, name: str) -> Job:
         attacks=job.attacks,
     )
     made._folder, made._is_scratch, made._method_of_several = job.folder, job.is_scratch, job.method.name
-    made._may_be_empty = bool(table.references)
+    made._may_be_empty, made._at_hand = bool(table.references), job.at_hand
     return made
 
 

@@ -7,12 +7,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
 from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
-from schemas.job.connection import Target, Work
+from schemas.job.connection import Target, Work, WorkAtHand
 from schemas.job.job import Job
 from schemas.job.privacy import share_of_records
 from schemas.job.source import Source
@@ -164,19 +164,26 @@ class TablesJob(JobModel):
     overlaps: Literal["warn", "refuse"] = "warn"
     """What becomes of a release that, together with an earlier one, puts persons at risk, or cannot be compared with it."""
     work: Work | None = None
-    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    """The folder of the artefacts, or a prefix of a bucket such as s3://bucket/prefix; .skald/<name> beside the job file unless it is
+    said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 250_000
     """Rows of a chunk, about."""
     threads: Annotated[int, Field(ge=1)] | None = None
     """How many chunk tasks work at a time: as many as cores unless it is said."""
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
+    _at_hand: WorkAtHand = PrivateAttr(default_factory=WorkAtHand)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
             raise fault(*faults)
         return self
+
+    @property
+    def at_hand(self) -> WorkAtHand:
+        """Where work in a bucket is at hand, for the jobs of all tables."""
+        return self._at_hand
 
     @property
     def tree(self) -> TableTree:

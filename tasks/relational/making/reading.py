@@ -27,6 +27,7 @@ from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
+from tasks.store.work_folder import check_folders_disjoint
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
     jobs = {name: table_job(job, name) for name in job.tables}
     for of_table in jobs.values():
         policy_in_force(of_table)
+        check_folders_disjoint(of_table)
     with locked_run(jobs[job.tree.unit]) as run, ExitStack() as asked:
         for of_table in jobs.values():
             asked.enter_context(fixed_extract(of_table, run.store, goes_on=False))

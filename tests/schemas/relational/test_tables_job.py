@@ -59,7 +59,6 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     job["tables"]["visit"]["columns"]["person"] = ["person_id"]
     job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
     job["suppression"]["limits"] = 1
-    job["work"] = "s3://bucket/work"
     treatment = {"hash": {"key": {"env": "KEY"}}}
     job["tables"]["visit"]["columns"]["identifiers"] = [{"name": "visit_id", "treatment": treatment}]
     told = faults_of(job)
@@ -68,7 +67,6 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         "is for jobs of one table",
         "'visit_id' is of the key",
         "did you mean 'limit'?",
-        "give a folder",
         "'visit_id' has a treatment; only the unit's key",
     ):
         assert any(words in fault for fault in told), words
