@@ -1,6 +1,6 @@
-"""Tries to break runs for some minutes and says what it tried: kills, nights, wrong input, random jobs, tampering, stores, need.
+"""Tries to break runs for some minutes and says what it tried: kills, nights, wrong input, random jobs and drafts, tampering, stores, need.
 
-    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs jobs tampering machine servers stores]
+    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs jobs drafts tampering …]
 
 Every part gets an equal share of the time, and one trial at least. What is drawn by chance depends on the seed, how much of it on the time,
 and the moments of kills on the machine too. Ends with 1 if anything ended otherwise than it should; then the folder with the jobs stays.
@@ -21,6 +21,7 @@ from benchmarks.robustness.commands import Commands
 from benchmarks.robustness.inputs import known_inputs, made_inputs
 from benchmarks.robustness.kills import kills, nights
 from benchmarks.robustness.machine import in_need
+from benchmarks.robustness.random_drafts import random_drafts
 from benchmarks.robustness.random_jobs import random_jobs
 from benchmarks.robustness.servers import without_servers
 from benchmarks.robustness.stores import over_stores
@@ -40,6 +41,7 @@ PARTS: dict[str, Part] = {
     "nights": nights,
     "inputs": _inputs,
     "jobs": random_jobs,
+    "drafts": random_drafts,
     "tampering": tampered,
     "machine": in_need,
     "servers": without_servers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
-from tasks.planning.exposure import ExposedPeople, count_values_kept, determines, draw_sample, exposures, is_dominated
+from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
+from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_counts
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
 from tasks.planning.profiles import profile
@@ -26,10 +27,6 @@ from tasks.store.files import USER_UMASK, write_atomically
 
 K, FEW_K, FEW_RECORDS = 12, 5, 400
 """What is proposed for k, and where there are so few records that classes of that size would tell nothing."""
-MOST_GUARDED = 3
-"""Sensitive columns of which l is asked: each costs the quasi-identifiers something."""
-GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a laboratory value or measurement", "drug or treatment")
-"""What is guarded first."""
 WELL_KNOWN_SHARE = (
     "age",
     "date of birth",
@@ -154,17 +151,6 @@ def _some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def _guarded(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, int]:
-    """Returns sensitive columns with how many different values every class can be asked for."""
-    able = [one for one in proposals if one.role == "sensitive" and one.concept in GUARDED and one.profile.kind != "boolean"]
-    found: dict[str, int] = {}
-    for one in sorted(able, key=lambda one: (GUARDED.index(one.concept), -one.confidence)):
-        kept = count_values_kept(connection, one.profile.name)
-        if kept > 1 and len(found) < MOST_GUARDED:
-            found[one.profile.name] = kept
-    return found
-
-
 def _rank(one: Proposal) -> tuple[bool, int, float]:
     place = WELL_KNOWN_SHARE.index(one.concept) if one.concept in WELL_KNOWN_SHARE else len(WELL_KNOWN_SHARE)
     return one.confidence < 0.8, place, one.profile.top
@@ -179,11 +165,17 @@ def _tried(
     able = [one for one in ranked if one not in surely]
     k = K if sampled >= FEW_RECORDS else FEW_K
 
+    by_name = {one.profile.name: one for one in proposals}
+
+    @cache
+    def values_kept(name: str) -> int:
+        return count_values_kept(published_counts(front, by_name[name], k))
+
     def decided(taken: Sequence[Proposal]) -> Decided:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return Decided(
             job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k,
-            values_kept=_guarded(front.connection, mine),
+            values_kept=guarded_columns(mine, values_kept),
             accept=accept,
         )  # fmt: skip
 

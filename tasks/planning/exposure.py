@@ -11,14 +11,10 @@ from core.formats.proposals import ColumnProfile
 from tasks.store.database import quote
 
 SAMPLE_RECORDS = 20_000
-MOST_DISTINCT = 3
-"""Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
 DOMINANT = 0.1
 """Share of the records that the most frequent value may have for the values to be people, however often some of them come."""
 UNTIDY = 0.01
 """Share of the values that may belong to several others where they determine these all the same: data have slips."""
-SPARE = 0.25
-"""Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
 
 
 class ExposedPeople(NamedTuple):
@@ -109,19 +105,3 @@ def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int
     grouped = f"SELECT 1 FROM sample GROUP BY {', '.join(map(quote, columns))} HAVING count(*) = 1"
     [(count,)] = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
     return int(count)
-
-
-def count_values_kept(connection: duckdb.DuckDBPyConnection, column: str) -> int:
-    """Returns how many different values of a sensitive column every class can be asked for; 1 where it cannot be asked for two.
-
-    Args:
-        connection: Has the table ``sample``.
-        column: The column; a null is no value.
-    """
-    name = quote(column)
-    counts = f"SELECT count(*) AS n FROM sample WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {MOST_DISTINCT}"
-    frequent = [int(count) for (count,) in connection.execute(counts).fetchall()]
-    [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
-    [(there,)] = connection.execute(f"SELECT count({name}) FROM sample").fetchall()
-    able = [distinct for distinct in range(2, len(frequent) + 1) if there - sum(frequent[: distinct - 1]) >= SPARE * records]
-    return max(able, default=1)

@@ -17,7 +17,7 @@ from tests.places import ROOT
 
 @pytest.mark.slow
 def test_nothing_breaks_in_a_short_run(tmp_path: Path) -> None:
-    parts = ("kills", "nights", "inputs", "tampering", "machine", "stores")
+    parts = ("kills", "nights", "inputs", "jobs", "drafts", "tampering", "machine", "stores")
     command = [sys.executable, "-m", "benchmarks.robustness", "--minutes", "0.7", "--folder", str(tmp_path), "--only", *parts]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
