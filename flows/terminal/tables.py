@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from schemas.errors.base import counted
+from collections.abc import Mapping
+
+from schemas.errors.base import counted, listed
 from schemas.relational.manifest import TablesManifest
 from tasks.relational.plan import TablesPlan
 from tasks.relational.report import report_content
 from tasks.relational.verified import VerifiedTables
+
+COARSE = 0.9
+"""Mean certainty penalty from which a table is told to keep hardly anything."""
 
 
 def tables_summary(manifest: TablesManifest, place: str, *, new: bool) -> str:
     """Returns what is told of a release of several tables, in lines."""
     head = f"Published {place}" if new else f"Published already: {place}"
     loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
-    return "\n".join([head, *report_content(manifest)["sentences"], loss])
+    return "\n".join([head, *report_content(manifest)["sentences"], loss, *coarse_tables_advice(manifest.loss.by_table, manifest.method)])
+
+
+def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
+    """Returns what to write where a table keeps hardly anything of its quasi-identifiers, a sentence or none.
+
+    Args:
+        losses: Mean certainty penalty of each table, from 0 to 1.
+        method: The algorithm that made them.
+    """
+    coarse = [name for name, lost in losses.items() if lost >= COARSE]
+    if not coarse:
+        return []
+    other = "mondrian" if method == "skald" else "skald"
+    return [
+        f"Hardly anything is left of the quasi-identifiers of {listed(coarse)}. To keep more, name fewer of them, bound the rows of "
+        f"a person (rows: {{most: 2}}), raise suppression.limit or suppression.rows, or write method: {{name: {other}}}."
+    ]
 
 
 def plan_lines(plan: TablesPlan) -> str:

@@ -74,6 +74,11 @@ class DraftedJob(NamedTuple):
     exposed: dict[str, ExposedPeople]
 
 
+def drafted_k(people: int) -> int:
+    """Returns the k that is proposed for a number of people, or of records where no persons are named."""
+    return K if people >= FEW_RECORDS else FEW_K
+
+
 def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> DraftedJob:
     """Looks at a source and writes a job file for it.
 
@@ -96,7 +101,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             named = replace(person, role="identifier", reason=reason, confidence=max(person.confidence, 0.8), question=None)
             proposals = [named if one is person else one for one in proposals]
             person = named
-        proposals = _some_known(_together(_without_repeats(front.connection, proposals)))
+        proposals = with_some_known(_together(_without_repeats(front.connection, proposals)))
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
         proposals, text, gcp, exposed, questions = _tried(front, proposals, person, records, sampled, out, accept=accept)
@@ -138,7 +143,7 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
     ]
 
 
-def _some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
+def with_some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Takes columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
@@ -163,7 +168,7 @@ def _tried(
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
-    k = K if sampled >= FEW_RECORDS else FEW_K
+    k = drafted_k(sampled)
 
     by_name = {one.profile.name: one for one in proposals}
 

@@ -11,6 +11,7 @@ import duckdb
 from core.formats.proposals import Proposal, propose
 from schemas.errors.base import JobError, SourceError, StorageError, listed
 from schemas.relational.tree import TableTree, tree_of
+from tasks.planning.draft import drafted_k, with_some_known
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, job_name, open_for_draft
@@ -21,7 +22,6 @@ from tasks.store.files import USER_UMASK, write_atomically
 
 INCLUDED = 0.95
 """Which share of a column's values must be keys of another table, so that it is taken for a reference."""
-K = 12
 LIMIT, LIMIT_OF_ROWS = 0.02, 0.1
 """The shares of persons and rows that the job may leave out."""
 KEY_KINDS = ("integer", "text")
@@ -94,6 +94,7 @@ def draft_tables(folders: Sequence[Path], out: Path) -> DraftedTables:
             raise JobError(
                 str(out), [*faults, "the references were guessed from names and values; write the job by hand where they are others"]
             )
+        _some_known_of_tables(tables, tree)
         _bound_rows(connection, tables, tree)
     ordered = sorted(tables, key=lambda table: len(tree.chains[table.name]))
     write_atomically(out, lambda part: part.write_text(_text(ordered, tree, out), "utf-8"), 0o666 & ~USER_UMASK)
@@ -148,6 +149,16 @@ def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable
         table.key = table.key or next(iter(sorted(named, key=lambda column: not _is_called(table, column))), "")
 
 
+def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> None:
+    """Takes columns for known where none of any table is, as for one table: the unit's, or else those of the tables nearest to it."""
+    for table in sorted(tables, key=lambda table: len(tree.chains[table.name])):
+        if any(drafted_role(one, proposal) == "quasi_identifier" for one in tables for proposal in one.proposals):
+            return
+        linking = {table.key, *table.references}
+        named = {one.profile.name: one for one in with_some_known([one for one in table.proposals if one.profile.name not in linking])}
+        table.proposals = [named.get(one.profile.name, one) for one in table.proposals]
+
+
 def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable], tree: TableTree) -> None:
     """Bounds the rows of a person in every table below the unit, where their numbers would set too many persons apart."""
     relations, keys = {table.name: table.relation for table in tables}, {table.name: table.key for table in tables}
@@ -155,7 +166,7 @@ def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedT
         return
     rows = RowsOfPersons(connection, relations, keys, {table.name: table.references for table in tables}, tree)
     # Rows that are withheld bring others to k, but how many is known after a search alone.
-    bound = rows.bound(K, LIMIT)
+    bound = rows.bound(drafted_k(rows.persons), LIMIT)
     for table in tables:
         table.most_rows = None if table.name == tree.unit else bound
 
@@ -209,7 +220,7 @@ def _text(tables: Sequence[DraftedTable], tree: TableTree, out: Path) -> str:
     lines += [
         "",
         "# Every history, of all tables joined, is shared by at least k persons.",
-        f"privacy: {{k: {K}, knows: all}}",
+        f"privacy: {{k: {drafted_k(tables[0].rows)}, knows: all}}",
         "# The share of persons who may be left out, and of the other tables' rows that may be withheld of those who stay.",
         f"suppression: {{limit: {LIMIT}, rows: {LIMIT_OF_ROWS}}}",
     ]

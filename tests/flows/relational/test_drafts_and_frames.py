@@ -12,7 +12,7 @@ import pytest
 import skald
 from data.hospital import make_hospital
 from flows.tables import tables
-from flows.terminal.tables import plan_lines
+from flows.terminal.tables import coarse_tables_advice, plan_lines
 from schemas.errors.base import JobError, StorageError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.draft import draft_content, draft_tables
@@ -103,3 +103,25 @@ def test_a_draft_bounds_rows_so_that_it_runs(made: Path, tmp_path: Path) -> None
     drafted = draft_tables([made / name for name in ("person", "visit", "condition")], out)
     assert {table.name: table.most_rows is None for table in drafted.tables} == {"person": True, "visit": False, "condition": False}
     assert tables(out, ()).new
+
+
+def test_a_draft_takes_columns_for_known_where_none_surely_is_and_asks_less_of_few_persons(tmp_path: Path) -> None:
+    persons = pa.table({"person_id": range(90), "score": [number % 6 for number in range(90)]})
+    visits = pa.table({"visit_id": range(90), "person_id": range(90), "notes": [f"seen on day {number}" for number in range(90)]})
+    for name, table in {"person": persons, "visit": visits}.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "0.parquet")
+    out = tmp_path / "job.yaml"
+    draft_tables([tmp_path / "person", tmp_path / "visit"], out)
+    job = load_tables_job(out)
+    assert [qid.name for qid in job.tables["person"].columns.quasi_identifiers] == ["score"]
+    assert job.privacy.k == 5
+    assert tables(out, ()).new
+
+
+def test_a_run_that_keeps_hardly_anything_says_what_keeps_more() -> None:
+    assert coarse_tables_advice({"person": 0.4, "visit": 0.89}, "skald") == []
+    [sentence] = coarse_tables_advice({"person": 0.4, "visit": 1.0, "item": 0.95}, "skald")
+    assert sentence.startswith("Hardly anything is left of the quasi-identifiers of 'visit' and 'item'.")
+    assert "name: mondrian" in sentence
+    assert "name: skald" in coarse_tables_advice({"visit": 1.0}, "mondrian")[0]
