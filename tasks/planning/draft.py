@@ -18,7 +18,7 @@ from tasks.planning.draft_text import PERSON, Decided, job_text
 from tasks.planning.drafted_hierarchies import with_drafted_hierarchies
 from tasks.planning.evidence import columns_that_repeat, with_evidence
 from tasks.planning.exposure import ExposedPeople, determines, draw_sample, exposures, is_dominated
-from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_counts
+from tasks.planning.guarded_columns import count_values_kept, guarded_columns, published_holders
 from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft
 from tasks.planning.pilot_runs import best_draft
 from tasks.planning.profiles import profile
@@ -174,7 +174,7 @@ def _tried(
 
     @cache
     def values_kept(name: str) -> int:
-        return count_values_kept(published_counts(front, by_name[name], k))
+        return count_values_kept(*published_holders(front, by_name[name], person.profile.name if person else None, k))
 
     def decided(taken: Sequence[Proposal]) -> Decided:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]

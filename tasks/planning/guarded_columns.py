@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -13,7 +15,10 @@ from core.formats.proposals import Proposal
 from core.recoding.publishing import CountedValues, published_values, values_of_k
 from schemas.privacy.publish import SHARED
 from tasks.planning.open_sources import OpenSource
-from tasks.planning.pilot_runs import counted_values
+from tasks.planning.pilot_runs import typed
+from tasks.store.database import quote
+
+Integers = NDArray[np.int64]
 
 GUARDED = ("diagnosis or condition", "money", "performance or an answer", "a laboratory value or measurement", "drug or treatment")
 """What is guarded first."""
@@ -22,7 +27,7 @@ MOST_GUARDED = 3
 MOST_DISTINCT = 3
 """Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
 SPARE = 0.25
-"""Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
+"""Share of the people who must have none of the l - 1 most frequent values, so that most classes find one of these."""
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
@@ -40,36 +45,74 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
     return found
 
 
-def published_counts(front: OpenSource, proposal: Proposal, k: int) -> tuple[NDArray[np.int64], int]:
-    """Returns how many records of the sample have each value of a column as a draft publishes it, and how many records there are.
+def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
+    """Returns who has which value of a column as a draft publishes it, of the people of the sample.
 
     Args:
-        front: The source, with the table ``sample``.
+        front: The source, with the table ``sample``, which has one record of each person.
         proposal: For the column; its texts are read without case, blanks and words for nothing, as the draft reads them.
-        k: Records that share a value, at least.
+        person: The column that says whose a record is; None where every record is somebody's own.
+        k: People who share a value, at least.
+
+    Returns:
+        People and values, each as a number from 0, shape (n,): a pair stands once, and nulls not at all. And how many people there are.
     """
-    domain = counted_values(front.connection, "sample", proposal.profile.name, proposal.profile.kind if front.texts else None)
-    spelled = normalised(domain.values, ALL)
-    entries = spelled.dictionary_encode()
-    there = np.asarray(entries.is_valid())
-    codes = np.asarray(entries.indices.filter(entries.is_valid()))
-    counts = np.bincount(codes, domain.counts[there], len(entries.dictionary)).astype(np.int64)
-    nulls = domain.nulls + int(domain.counts[~there].sum())
-    order = pc.array_sort_indices(entries.dictionary)
-    values, counts = entries.dictionary.take(order), counts[np.asarray(order)]
-    counted = CountedValues(values, counts, counts, counts, nulls, int(counts[~values_of_k(counts, k)].sum()))
-    shown = published_values(counted, SHARED, k).apply(values).dictionary_encode()
-    published = np.bincount(np.asarray(shown.indices.filter(shown.is_valid())), counts[np.asarray(shown.is_valid())], len(shown.dictionary))
-    return published.astype(np.int64), domain.records
+    value = typed(proposal.profile.name, proposal.profile.kind if front.texts else None)
+    if person is None:
+        statement = f"SELECT row_number() OVER () AS owner, {value} AS value FROM sample"
+    else:
+        # All records of these people: somebody may have several values.
+        statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
+    pairs = front.connection.sql(statement).to_arrow_table()
+    values = normalised(pairs["value"].combine_chunks(), ALL)
+    owners = pairs["owner"].combine_chunks().dictionary_encode()
+    there = pc.fill_null(pc.is_finite(values), False) if pa.types.is_floating(values.type) else values.is_valid()
+    held = _distinct(owners.indices.filter(there), values.filter(there).dictionary_encode())
+    nulls = len(pc.unique(owners.indices.filter(pc.invert(there))))
+    published = published_values(_counted(held, nulls, k), SHARED, k).apply(held.values).take(pa.array(held.numbers))
+    told = published.is_valid()
+    shown = _distinct(pa.array(held.owners).filter(told), published.filter(told).dictionary_encode())
+    return shown.owners, shown.numbers, len(owners.dictionary)
 
 
-def count_values_kept(counted: tuple[NDArray[np.int64], int]) -> int:
+class _Held(NamedTuple):
+    """People and the numbers of their values, each pair once, by people and then by value; values ascend."""
+
+    owners: Integers
+    numbers: Integers
+    values: pa.Array
+
+
+def _distinct(owners: pa.Array, values: pa.DictionaryArray) -> _Held:
+    order = pc.array_sort_indices(values.dictionary)
+    place = np.empty(len(order), np.int64)
+    place[np.asarray(order)] = np.arange(len(order))
+    pairs = np.unique(np.column_stack([np.asarray(owners, np.int64), place[np.asarray(values.indices)]]), axis=0)
+    return _Held(pairs[:, 0], pairs[:, 1], values.dictionary.take(order))
+
+
+def _counted(held: _Held, nulls: int, k: int) -> CountedValues:
+    people = np.bincount(held.numbers, minlength=len(held.values))
+    rare = ~values_of_k(people, k)[held.numbers]
+    # A person counts once among rare values, at the least of them.
+    _, first = np.unique(held.owners[rare], return_index=True)
+    least = np.bincount(held.numbers[rare][first], minlength=len(held.values))
+    return CountedValues(held.values, people, least, people, nulls, len(first))
+
+
+def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
     """Returns how many different values of a column every class can be asked for; 1 where it cannot be asked for two.
 
     Args:
-        counted: Shape (m,), records of each published value that is no null, and all records.
+        owners: Shape (n,), whose each value is.
+        values: Shape (n,), the values as numbers from 0.
+        people: How many people there are.
     """
-    counts, records = counted
-    frequent = np.sort(counts)[::-1]
-    able = [distinct for distinct in range(2, min(len(counts), MOST_DISTINCT) + 1) if frequent[distinct - 1 :].sum() >= SPARE * records]
-    return max(able, default=1)
+    frequent = np.argsort(-np.bincount(values), kind="stable") if len(values) else values
+    kept, others = 1, set(owners.tolist())
+    for distinct, value in enumerate(frequent[: MOST_DISTINCT - 1].tolist(), 2):
+        others -= set(owners[values == value].tolist())
+        if len(others) < SPARE * people:
+            break
+        kept = distinct
+    return kept

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.job.job import load_job
 from tasks.planning.draft import draft_job
+from tasks.planning.guarded_columns import count_values_kept
 from tasks.planning.open_sources import SourceOptions
 
 ROWS = 240
@@ -42,3 +46,30 @@ def drafted(folder: Path, icd10: list[Any]) -> dict[str, Any]:
 )
 def test_a_class_is_asked_for_no_more_values_than_are_published(tmp_path: Path, values: list[Any], asked: int | None) -> None:
     assert drafted(tmp_path, values) == ({"icd10": {"distinct": asked}} if asked else {})
+
+
+def test_somebody_with_several_values_is_looked_at_with_all_of_them(tmp_path: Path) -> None:
+    """Nearly everybody has the flu at some time, so that no class can be asked for people without it."""
+    rows = [(person, value) for person in range(60) for value in ("flu", "cold" if person % 2 else "gout")]
+    rows += [(person, "cold") for person in range(60, 65)]
+    table = pa.table(
+        {"patient_id": [f"P{one}" for one, _ in rows], "age": [20 + one % 40 for one, _ in rows], "icd10": [v for _, v in rows]}
+    )
+    pq.write_table(table, tmp_path / "people.parquet")
+    draft_job(SourceOptions((str(tmp_path / "people.parquet"),)), tmp_path / "job.yaml")
+    job = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    assert job["columns"]["person"] == "patient_id"
+    assert "l" not in job["privacy"]
+
+
+OWNERS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), unique=True, max_size=40)
+
+
+@given(pairs=OWNERS)
+def test_values_are_kept_as_long_as_a_quarter_of_the_people_have_none_of_the_more_frequent(pairs: list[tuple[int, int]]) -> None:
+    owners, values = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    kept = count_values_kept(owners, values, 10)
+    frequent = sorted(set(values.tolist()), key=lambda value: (-values.tolist().count(value), value))
+    others = [{one for one, _ in pairs} - {one for one, value in pairs if value in frequent[:more]} for more in range(3)]
+    able = [distinct for distinct in (2, 3) if distinct <= len(frequent) + 1 and all(len(others[n]) >= 2.5 for n in range(1, distinct))]
+    assert kept == max(able, default=1)
