@@ -125,9 +125,8 @@ def _people(shares: Sequence[ShareClasses]) -> PersonCount:
 def _worst(spreads: Sequence[ShareSpread], *, low: bool) -> ShareSpread:
     worst = [one.worst for one in spreads if one.worst is not None]
     most = (min if low else max)(worst, default=None)
-    sums = (sum(getattr(one, name) for one in spreads) for name in ("failing", "classes", "held"))
-    failing, classes, held = sums
-    return ShareSpread(failing, classes, most, held)
+    failing, classes = sum(one.failing for one in spreads), sum(one.classes for one in spreads)
+    return ShareSpread(failing, classes, most, sum(one.broken_by_holders for one in spreads))
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:

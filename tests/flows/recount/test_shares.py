@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.recount.shares import control_faults
+from core.recount.classes import Recount
+from core.recount.shares import ShareClasses, ShareSpread, added, control_faults
 from schemas.errors.base import VerificationError
 from tasks.publication import recount_calls, recounts
 from tasks.publication.recounts import RecountTasks
@@ -172,6 +174,28 @@ def test_missing_and_repeated_shares_are_counted() -> None:
     assert control_faults([(0, 5)], {0: 5, 1: 7}) == ["1 share of the classes with other records than were set apart for them"]
     assert control_faults([(0, 5), (0, 5), (1, 7)], {0: 5, 1: 7})
     assert control_faults([(0, 5), (1, 6)], {0: 5, 1: 7})
+
+
+ONE = Recount(7, 2, 3, 1, 3, 0, {3: 1, 4: 1}, withheld={"zip": 1}, one_value={"pay": (1, 3)})
+OTHER = Recount(5, 1, 5, 0, 0, 5, {5: 1}, withheld={"zip": 5}, one_value={"pay": (0, 0)})
+EMPTY = Recount(0, 0, 0, 0, 0, 0, withheld={"zip": 0}, one_value={"pay": (0, 0)})
+SPREADS = ShareSpread(1, 2, 0.5, 2), ShareSpread(0, 1, 0.25, 1), ShareSpread(0, 0, None)
+SHARES = [ShareClasses(counts, (spread,), {"pay": 1}) for counts, spread in zip((ONE, OTHER, EMPTY), SPREADS, strict=True)]
+
+
+@pytest.mark.parametrize(("least", "worst"), [(True, 0.25), (False, 0.5)])
+def test_shares_are_added_up_with_the_worst_of_all(least: bool, worst: float) -> None:
+    whole = added(SHARES, [least])
+    expected = Recount(12, 3, 3, 1, 3, 5, {3: 1, 4: 1, 5: 1}, withheld={"zip": 6}, one_value={"pay": (1, 3)})
+    assert whole.counts == expected
+    assert whole.spreads == (ShareSpread(1, 3, worst, 3),)
+    assert whole.unexpected == {"pay": 3}
+
+
+def test_one_share_is_the_whole() -> None:
+    whole = added(SHARES[:1], [True])
+    assert replace(whole.counts, sizes=dict(whole.counts.sizes)) == ONE
+    assert (whole.spreads, whole.unexpected) == (SHARES[0].spreads, SHARES[0].unexpected)
 
 
 @pytest.mark.ci
