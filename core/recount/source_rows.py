@@ -38,6 +38,17 @@ def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]])
     return f"(SELECT * REPLACE ({made}) FROM {relation})"
 
 
+def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
+    """Returns what is read as a source with other values in the place of its own.
+
+    Args:
+        source: What is read.
+        columns: What stands for columns of its records ``s``, each with its name.
+        joins: What is joined to these for it.
+    """
+    return f"(SELECT s.* REPLACE ({', '.join(columns)}) FROM {source} AS s {' '.join(joins)})"
+
+
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
     """Returns what is read as the source without the records that a release withholds.
 

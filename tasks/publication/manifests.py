@@ -221,9 +221,8 @@ def _population(recount: Recount) -> PopulationRisk | None:
     if recount.population is None:
         return None
     rows, classes = recount.population
-    pairs = sorted(classes)
-    held, fitting = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    table = ClassSizes(held, np.array([classes[pair] for pair in pairs], np.int64), np.maximum(held, fitting))
+    held, fitting, number = np.array(classes, np.int64).T
+    table = ClassSizes(held, number, np.maximum(held, fitting))
     lacking = int(table.classes[fitting < held].sum())
     return PopulationRisk.model_validate(
         journalist(table) | {"records": rows, "k_map": int(table.population.min()), "marketer": marketer(table), "lacking": lacking}
