@@ -207,8 +207,7 @@ def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
 BAR, BETWEEN_BARS, BETWEEN_ROWS = 14, 2, 11
 LONGEST = 24
 """Letters of a name that are shown; the whole one stands in the table and under the pointer."""
-BAR_WIDTH, BAR_GAP = 32, 22
-"""Width of a standing bar with its figure above it, and what is between groups."""
+
 LEGEND = 22
 
 
@@ -259,39 +258,3 @@ def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, 
     shown = max(width, 1.0) if value else 0.0
     bar = f"<rect x='{left:.1f}' y='{y:.1f}' width='{shown:.1f}' height='{BAR}' rx='1.5' {look.bar()}/>"
     return [*([bar] if shown else []), text(left + shown + 6, y + BAR - 3, chart.spelt(value))]
-
-
-def grouped_bars(chart: Chart, places: Sequence[str], axis: str, *, base: float | None = None) -> Picture:
-    """Returns standing bars, a group per place and in it a bar per series, each with its figure above it.
-
-    Args:
-        chart: What is shown; as many figures per series as there are places.
-        places: Names of the groups.
-        axis: What they are.
-        base: Where bars begin, on a logarithmic scale, for ratios 1: what is lower hangs down. Without it they stand on 0.
-    """
-    signs, end = legend(chart, LEFT, TOP + 6)
-    group = len(chart.series) * BAR_WIDTH
-    area = max(len(places) * (group + BAR_GAP), WIDTH - LEFT - 24, end - LEFT, chart.heading_width - LEFT)
-    width, top = LEFT + area + 12, TOP + 30
-    scale = (
-        linear(max(chart.known_figures, default=1.0))
-        if base is None
-        else logarithmic(min([*chart.known_figures, base]), max([*chart.known_figures, 2 * base]))
-    )
-    axes = Axes(scale, LEFT + area, top, HEIGHT - BOTTOM)
-    middles = {name: LEFT + area * (place + 0.5) / len(places) for place, name in enumerate(places)}
-    parts = [*chart.heading(), *signs, *axes.draw(chart, middles, axis)]
-    for number, (_, look, values) in enumerate(chart.named):
-        for middle, value in zip(middles.values(), values, strict=True):
-            if value is not None:
-                parts += _standing(chart, axes, middle - group / 2 + number * BAR_WIDTH, value, base or scale.low, look)
-    ground = axes.height(base or scale.low)
-    parts.append(f"<line x1='{LEFT}' x2='{axes.right:g}' y1='{ground:.1f}' y2='{ground:.1f}' {paint(stroke='edge')}/>")
-    return Picture(chart.title, chart.note, width, HEIGHT, "".join(parts))
-
-
-def _standing(chart: Chart, axes: Axes, x: float, value: float, base: float, look: ChartStyle) -> list[str]:
-    high, low = sorted((axes.height(value), axes.height(base)))
-    bar = f"<rect x='{x + 2:.1f}' y='{high:.1f}' width='{BAR_WIDTH - 4}' height='{low - high:.1f}' {look.bar()}/>"
-    return [bar, text(x + BAR_WIDTH / 2, high - 4, chart.spelt(value), anchor="middle", size=10, halo=True)]

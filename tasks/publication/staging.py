@@ -50,20 +50,30 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
-def published(job: Job, release: str) -> Manifest | None:
-    """Returns the manifest of a release if it is published, and names it in CURRENT."""
+def published(job: Job, release: str, read: Callable[[Path], Published]) -> Published | None:
+    """Returns the manifest of a release if it is published in a folder, and names it in CURRENT.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        read: Reads the manifest of a folder, if it is as it was written.
+    """
     folder = job.target_path / release
     if not folder.is_dir():
         return None
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise StorageError.altered(release, 1)
-    lost = count_missing_files(folder, manifest)
-    # Manifests of earlier formats had no seal.
-    lost += manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))
-    if lost:
+    manifest = read(folder)
+    if lost := count_missing_files(folder, manifest):
         raise StorageError.altered(release, lost)
     point_current(job, release)
+    return manifest
+
+
+def unaltered_manifest(folder: Path) -> Manifest:
+    """Returns the manifest of a release of one table, if it is as it was written."""
+    manifest = read_manifest(folder)
+    # Manifests of earlier formats had no seal.
+    if manifest is None or (manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))):
+        raise StorageError.altered(folder.name, 1)
     return manifest
 
 

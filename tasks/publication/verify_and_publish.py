@@ -163,7 +163,7 @@ def _verified_and_published(
 ) -> PublishedRelease:
     job, release = run.job, release_id(run.job, source)
     # What follows knows only the job.
-    forget_large_coding(job)
+    forget_large_coding(job, run.store)
     with run.phase("identifiers"):
         repeats = find_repeating_identifiers(run, source)
         known = KnownRecords(run, source)
