@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.errors.base import counted, listed, nearest
 from schemas.job.columns import REST, names, role_faults
-from schemas.job.connection import is_address
+from schemas.job.source import is_address
 from schemas.pseudonyms.identifiers import DROP
 from schemas.pseudonyms.kinds import TREATMENTS, treatment_of
 from schemas.relational.tree import tree_of

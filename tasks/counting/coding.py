@@ -18,8 +18,7 @@ from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
 from core.units.class_table import unchanged
 from schemas.errors.base import counted
-from schemas.job.digest import quasi_identifiers_digest
-from schemas.job.job import Job
+from schemas.job.job import Job, quasi_identifiers_digest
 from tasks.counting.domains import axis_names
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run

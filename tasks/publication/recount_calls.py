@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 
 from core.recount.classes import Recount
+from core.recount.groups import with_replaced_values_sql
 from core.recount.people import combinations_sql, everybody_sql
-from core.recount.source_rows import with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
@@ -149,7 +149,7 @@ class ReplacedValues(NamedTuple):
 
     Attributes:
         tables: Tables that are joined, by name.
-        columns: As for ``core.recount.source_rows.with_replaced_values_sql``.
+        columns: As for ``core.recount.groups.with_replaced_values_sql``.
         joins: As there.
     """
 

@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeVar
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError, PointerError
-from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
+from schemas.job.source import address_faults, is_address
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
@@ -30,9 +30,8 @@ from tasks.publication.deliveries import create_object, fetch_object, put_object
 from tasks.publication.staging import Published, publish, published, unaltered_manifest
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
 from tasks.store.bucket import file_system, object_within, sanitised_errors
-from tasks.store.files import file_digest
+from tasks.store.files import clear_temporary_folders, file_digest, temporary_folder
 from tasks.store.keys import fingerprint_of
-from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 Read = TypeVar("Read")
 

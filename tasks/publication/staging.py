@@ -16,8 +16,7 @@ from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.errors.storage import PointerError
-from schemas.job.digest import job_digest
-from schemas.job.job import Job
+from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Signable, has_valid_digest, listing
 from schemas.release.files import Document
@@ -29,9 +28,19 @@ from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
+from tasks.store.files import (
+    CURRENT,
+    USER_UMASK,
+    clear_staging,
+    file_digest,
+    flush,
+    open_folder,
+    open_up,
+    private_folder,
+    staging_prefix,
+    write_atomically,
+)
 from tasks.store.secret import secret_of
-from tasks.store.temporary_folders import CURRENT, clear_staging, staging_prefix
 from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:

@@ -11,16 +11,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.groups import Groups
+from core.recount.groups import Groups, with_replaced_values_sql
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, released_column
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, numeric, plain_values, publication_of
 from core.recount.people import somebody_sql
-from core.recount.source_rows import with_replaced_values_sql
 from core.recount.truth import label_groups, passed_sql
 from schemas.errors.base import counted
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people

@@ -22,13 +22,12 @@ from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
+from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.published_values import few_people_faults, published_source
 from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
-from tasks.recount.together import count_together_of_people
 from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest

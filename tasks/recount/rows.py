@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.classes import column_faults
-from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql
-from core.recount.source_rows import with_replaced_values_sql
+from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql, with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -58,7 +57,7 @@ class ReleaseRows(ABC):
 
         Args:
             tables: Tables that are joined, by name.
-            columns: As for ``core.recount.source_rows.with_replaced_values_sql``.
+            columns: As for ``core.recount.groups.with_replaced_values_sql``.
             joins: As there.
         """
 

@@ -30,12 +30,11 @@ from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetched, with_source_types
-from tasks.recount.people import not_counted
+from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
 from tasks.recount.population import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
-from tasks.recount.together import columns_of_job, combined_pairs, count_together
 from tasks.recount.truth import Truth, truth_of
 from tasks.store.database import quote
 

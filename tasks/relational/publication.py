@@ -21,9 +21,8 @@ from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import give_back, peak_rss
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
 from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
 from tasks.publication.staging import staging_folder, write_signed_documents

@@ -10,8 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.chart import LONGEST, WIDE, Chart, ChartStyle, bars, linear, scale_of, short
-from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, side_by_side
+from core.charts.chart import (
+    COLOURS,
+    DARK_STYLE,
+    LONGEST,
+    SLOTS,
+    WIDE,
+    Chart,
+    ChartStyle,
+    Picture,
+    bars,
+    linear,
+    scale_of,
+    short,
+    side_by_side,
+)
 from core.charts.scatter import LABEL_GAP, lines
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
