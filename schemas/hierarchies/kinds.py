@@ -35,11 +35,11 @@ class Gap(Enum):
     LOOSE = "a value by itself"
 
 
-def ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]]:
-    """Yields every end of the tree with its groups, finest first: a leaf, or the gap where no list of leaves is."""
+def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]]:
+    """Yields every leaf of a tree with its groups, finest first, and a ``Gap`` where a list of leaves is missing."""
     if isinstance(node, dict) and node:
         for key, below in node.items():
-            yield from ends(below, (str(label(key)), *groups))
+            yield from tree_ends(below, (str(label(key)), *groups))
     elif isinstance(node, list) and node:
         yield from ((leaf, groups) for leaf in node)
     else:
@@ -84,7 +84,7 @@ def tree_faults(tree: object) -> list[str]:
     """
     if not isinstance(tree, dict) or not tree:
         return ["must be a mapping of groups that ends in lists of values"]
-    found = list(ends(tree))
+    found = list(tree_ends(tree))
     # Depths and repetitions can only be told of ends that are leaves.
     if faults := misplaced([end for end, _ in found]):
         return faults
@@ -111,8 +111,8 @@ def torn(routes: list[Route]) -> list[str]:
     return faults
 
 
-def read_tree(tree: object) -> object:
-    """Returns a sound tree with all keys and leaves as text."""
+def checked_tree(tree: object) -> object:
+    """Returns a tree with all keys and leaves as text, and refuses a faulty one."""
     if faults := tree_faults(tree):
         raise fault(*faults)
     return texts(tree)
@@ -132,7 +132,7 @@ class TreeHierarchy(HierarchySpec):
     """Groups written out in the job, the coarsest outermost; all leaves at the same depth."""
 
     kind: ClassVar[str] = "tree"
-    tree: Annotated[dict[str, Any], BeforeValidator(read_tree), WithJsonSchema(TREE_SCHEMA)]
+    tree: Annotated[dict[str, Any], BeforeValidator(checked_tree), WithJsonSchema(TREE_SCHEMA)]
     """Nested groups that end in lists of values; keys and leaves are compared as text, as they are written."""
     nulls: str | None = None
     """The leaf that stands for nulls: above the values themselves a null belongs to its groups. Left out, nulls are a group of their own at
@@ -147,7 +147,7 @@ class TreeHierarchy(HierarchySpec):
 
     def routes(self) -> list[Route]:
         """Returns one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
-        return [(str(leaf), *groups) for leaf, groups in ends(self.tree)]
+        return [(str(leaf), *groups) for leaf, groups in tree_ends(self.tree)]
 
     def canonical(self) -> dict[str, Any]:
         """Returns the leaves' routes, in order: the order of leaves is part of what the tree says."""
