@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.local_suppression import DATA, adult, medical
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
 from tasks.publication.verify_and_publish import PublishedRelease

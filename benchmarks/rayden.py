@@ -38,8 +38,7 @@ from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
 from core.order.records import canonical
 from core.privacy.promise import Promise
-from core.recoding.gcp_of_values import gcp_of_class_values
-from core.recoding.labels import Style
+from core.recoding.labels import Style, gcp_of_class_values
 from schemas.job.columns import QuasiIdentifier
 
 ADULT_QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]

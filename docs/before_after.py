@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 import skald
-from core.charts.picture import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from flows.demo import make_patients

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from core.charts.picture import Picture, paint, text
+from core.charts.chart import Picture, paint, text
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "house.svg"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.charts.picture import SLOTS, Picture, paint, side_by_side, text
+from core.charts.chart import SLOTS, Picture, paint, side_by_side, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members

@@ -10,8 +10,7 @@ from schemas.reading.given_jobs import GivenJob
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
-from tasks.counting.chunk_histograms import count_histograms
-from tasks.counting.chunk_people import count_pairs
+from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes

@@ -20,7 +20,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Any seed spreads the records of a class alike well, as long as it stays the same."
     ),
     "core/persons/pairs.py:places_for: 1 -> (1 + 1)": ("The table has twice the room, and is a power of two still."),
-    "core/recount/source_rows.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
+    "core/recount/groups.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
         "Records of nobody, which alone have nulls here, all stay, so that such a group adds nothing whether it is joined or not."
     ),
     "tasks/composition/by_files.py:_comparable: run.recoded[1].withheld -> False": (

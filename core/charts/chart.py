@@ -6,8 +6,122 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
+from unicodedata import east_asian_width
 
-from core.charts.picture import SLOTS, Picture, paint, text, width_of
+SLOTS = 8
+"""Series that have a colour of their own; further ones begin anew."""
+
+# After Okabe and Ito, darker on light paper and lighter on dark; marks of other shapes say the same.
+SERIES = (
+    ("#0072B2", "#56B4E9"),
+    ("#C44E00", "#FF8F50"),
+    ("#007A5A", "#2FC99A"),
+    ("#A8487F", "#E79CC9"),
+    ("#8A6500", "#EFC447"),
+    ("#444C55", "#C3CBD3"),
+    ("#2A8CC4", "#9AD2F5"),
+    ("#6B4FA3", "#B9A4E8"),
+)
+
+COLOURS = {
+    "paper": ("#FFFFFF", "#12171D"),
+    "ink": ("#18212B", "#E8EDF2"),
+    "soft": ("#4D5B69", "#A9B6C3"),
+    "grid": ("#D3DAE1", "#34404C"),
+    "edge": ("#6B7783", "#8795A3"),
+    "quiet": ("#B9C6D3", "#55626F"),
+    "chosen": ("#B34700", "#FF9D5C"),
+    "fails": ("#D9D9D9", "#3A424B"),
+    "passes": ("#00734F", "#2FA37A"),
+    "cut": ("#B3DDF2", "#1D4A66"),
+    "unexamined": ("#FFFFFF", "#12171D"),
+    "on-fails": ("#444444", "#D3DAE1"),
+    "on-passes": ("#FFFFFF", "#06140E"),
+    "on-cut": ("#0B4F76", "#CFE9FA"),
+    "on-unexamined": ("#333333", "#E8EDF2"),
+    **{f"series-{slot}": pair for slot, pair in enumerate(SERIES)},
+}
+"""By name: the colour on light paper, the colour on dark. Text has a contrast of 4.5 or more on its ground, marks of 3 or more."""
+
+DARK_STYLE = "".join(f".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}" for name, (_, dark) in COLOURS.items())
+"""What changes on dark paper, as CSS. A page that holds pictures puts it under the media query of its own dark colours."""
+
+
+def paint(fill: str | None = None, stroke: str | None = None) -> str:
+    """Returns the attributes that give an element colours of ``COLOURS``; without a fill it has none."""
+    classes = " ".join(f"{kind}-{name}" for kind, name in (("f", fill), ("s", stroke)) if name)
+    given = f"fill='{COLOURS[fill][0]}'" if fill else "fill='none'"
+    return f"class='{classes}' {given}" + (f" stroke='{COLOURS[stroke][0]}'" if stroke else "")
+
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+SIZE = 12
+WIDE_LETTERS = frozenset("WF")
+LETTER = 0.58
+"""Width of a letter in units of the font's size, rather too much than too little: no text may run into another."""
+GUTTER = 28
+FIT_PAPER = "@media print{:root{width:100%;height:auto}}"
+"""A page of paper cannot be scrolled."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn, and what it says to people who cannot see it.
+
+    Attributes:
+        title: What it shows, read out and shown under the pointer.
+        alt_text: How to read it, or where its figures stand as text.
+        width, height: In pixels of a screen; a page may scale it.
+        body: The drawn elements.
+    """
+
+    title: str
+    alt_text: str
+    width: float
+    height: float
+    body: str
+
+    def inline(self, kind: str = "chart") -> str:
+        """Returns the picture for a page whose style sheet holds ``DARK_STYLE``; ``kind`` is its class there."""
+        return self._svg(f" class='{kind}'", self.body)
+
+    def alone(self) -> str:
+        """Returns the picture as a file, with paper under it and its own colours for light and dark."""
+        style = f"<style>@media screen and (prefers-color-scheme: dark){{{DARK_STYLE}}}{FIT_PAPER}</style>"
+        paper = f"<rect width='100%' height='100%' {paint('paper')}/>"
+        return self._svg(" xmlns='http://www.w3.org/2000/svg'", style + paper + self.body) + "\n"
+
+    def _svg(self, attributes: str, body: str) -> str:
+        size = f"viewBox='0 0 {self.width:g} {self.height:g}' width='{self.width:g}' height='{self.height:g}'"
+        said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.alt_text)}</desc>" if self.alt_text else "")
+        frame = f"<svg{attributes} {size} role='img' font-family=\"{FONT}\" font-size='{SIZE}'>"
+        return f"{frame}{said}{body}</svg>"
+
+
+def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
+    """Returns pictures side by side, under one heading."""
+    top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
+    for one in pictures:
+        # Each is a group with its own title, so that the parts are told one by one.
+        parts.append(f"<g transform='translate({x:g} {top})'><title>{escape(one.title)}</title>{one.body}</g>")
+        x += one.width + GUTTER
+    width = max(x - GUTTER, 16 + width_of(title, 16))
+    return Picture(title, says, width, top + max(one.height for one in pictures), "".join(parts))
+
+
+def text(
+    x: float, y: float, words: str, colour: str = "ink", anchor: str = "start", size: int = SIZE, *, bold: bool = False, halo: bool = False
+) -> str:
+    """Returns words on a line ``y``, their start, middle or end at ``x`` as ``anchor`` says; a halo parts them from lines behind them."""
+    weight = " font-weight='600'" if bold else ""
+    look = f"{paint(colour, 'paper')} stroke-width='3' paint-order='stroke'" if halo else paint(colour)
+    return f"<text x='{x:.1f}' y='{y:.1f}' {look} text-anchor='{anchor}' font-size='{size}'{weight}>{escape(words)}</text>"
+
+
+def width_of(words: str, size: int = SIZE) -> float:
+    """Returns about how wide words are, in pixels, rather too much than too little."""
+    return size * LETTER * sum(2 if east_asian_width(letter) in WIDE_LETTERS else 1 for letter in words)
+
 
 WIDE = 12.0
 """Positive figures that are so many times apart are drawn on a logarithmic scale."""
@@ -207,8 +321,7 @@ def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
 BAR, BETWEEN_BARS, BETWEEN_ROWS = 14, 2, 11
 LONGEST = 24
 """Letters of a name that are shown; the whole one stands in the table and under the pointer."""
-BAR_WIDTH, BAR_GAP = 32, 22
-"""Width of a standing bar with its figure above it, and what is between groups."""
+
 LEGEND = 22
 
 
@@ -259,39 +372,3 @@ def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, 
     shown = max(width, 1.0) if value else 0.0
     bar = f"<rect x='{left:.1f}' y='{y:.1f}' width='{shown:.1f}' height='{BAR}' rx='1.5' {look.bar()}/>"
     return [*([bar] if shown else []), text(left + shown + 6, y + BAR - 3, chart.spelt(value))]
-
-
-def grouped_bars(chart: Chart, places: Sequence[str], axis: str, *, base: float | None = None) -> Picture:
-    """Returns standing bars, a group per place and in it a bar per series, each with its figure above it.
-
-    Args:
-        chart: What is shown; as many figures per series as there are places.
-        places: Names of the groups.
-        axis: What they are.
-        base: Where bars begin, on a logarithmic scale, for ratios 1: what is lower hangs down. Without it they stand on 0.
-    """
-    signs, end = legend(chart, LEFT, TOP + 6)
-    group = len(chart.series) * BAR_WIDTH
-    area = max(len(places) * (group + BAR_GAP), WIDTH - LEFT - 24, end - LEFT, chart.heading_width - LEFT)
-    width, top = LEFT + area + 12, TOP + 30
-    scale = (
-        linear(max(chart.known_figures, default=1.0))
-        if base is None
-        else logarithmic(min([*chart.known_figures, base]), max([*chart.known_figures, 2 * base]))
-    )
-    axes = Axes(scale, LEFT + area, top, HEIGHT - BOTTOM)
-    middles = {name: LEFT + area * (place + 0.5) / len(places) for place, name in enumerate(places)}
-    parts = [*chart.heading(), *signs, *axes.draw(chart, middles, axis)]
-    for number, (_, look, values) in enumerate(chart.named):
-        for middle, value in zip(middles.values(), values, strict=True):
-            if value is not None:
-                parts += _standing(chart, axes, middle - group / 2 + number * BAR_WIDTH, value, base or scale.low, look)
-    ground = axes.height(base or scale.low)
-    parts.append(f"<line x1='{LEFT}' x2='{axes.right:g}' y1='{ground:.1f}' y2='{ground:.1f}' {paint(stroke='edge')}/>")
-    return Picture(chart.title, chart.note, width, HEIGHT, "".join(parts))
-
-
-def _standing(chart: Chart, axes: Axes, x: float, value: float, base: float, look: ChartStyle) -> list[str]:
-    high, low = sorted((axes.height(value), axes.height(base)))
-    bar = f"<rect x='{x + 2:.1f}' y='{high:.1f}' width='{BAR_WIDTH - 4}' height='{low - high:.1f}' {look.bar()}/>"
-    return [bar, text(x + BAR_WIDTH / 2, high - 4, chart.spelt(value), anchor="middle", size=10, halo=True)]

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from core.charts.picture import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, text, width_of
 
 WIDE, LEFT, TOP, ROW, BOX = 980, 190, 64, 46, 30
 MOST_BOXES = 400

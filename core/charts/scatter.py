@@ -6,8 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, ChartStyle, Scale, mark, scale_of, short
-from core.charts.picture import Picture, paint, text, width_of
+from core.charts.chart import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    TOP,
+    WIDTH,
+    Axes,
+    Chart,
+    ChartStyle,
+    Picture,
+    Scale,
+    mark,
+    paint,
+    scale_of,
+    short,
+    text,
+    width_of,
+)
 
 RIGHT = 24
 

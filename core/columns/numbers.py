@@ -128,7 +128,7 @@ Keys = NDArray[np.int64]
 
 
 def is_sortable(dtype: pa.DataType) -> bool:
-    """Tells whether values of a type are whole numbers of at most 64 bits, or can be read as such."""
+    """Tells whether values of a type can be read as whole numbers: numbers, dates and times, but no truth values."""
     return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in WORDS)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +21,26 @@ from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
 from core.compiling.dispatchers import Kernel
-from core.compiling.first_use import report_compiling
+
+_WAITING: list[Callable[[], None]] = []
+
+
+@contextmanager
+def notified_once_compiling(listener: Callable[[], None]) -> Iterator[None]:
+    """Call ``listener`` as soon as a loop has to be compiled within the block. It is called once at most."""
+    _WAITING.append(listener)
+    try:
+        yield
+    finally:
+        if listener in _WAITING:
+            _WAITING.remove(listener)
+
+
+def report_compiling() -> None:
+    """Call all that wait for the first loop to be compiled, and forget them."""
+    while _WAITING:
+        _WAITING.pop()()
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent

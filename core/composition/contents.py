@@ -50,7 +50,7 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
 
 
 def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
-    """Returns the same, given the digests of each column's values, shape (rows,) each."""
+    """Combines digests of the columns into one digest of each record, shape (rows,)."""
     total = np.full(rows, _START, np.uint64)
     for column in columns:
         combine(total, column)

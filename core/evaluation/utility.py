@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.losses.losses import group_penalties
 from core.recoding.labels import NULL_SET_END, as_value, penalties_with_null
 

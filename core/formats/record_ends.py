@@ -118,7 +118,7 @@ class _Block:
         return bool(np.isin(found, self._borders).all())
 
 
-def cuts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
+def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
     """Returns where ranges of whole records begin, the end of the header first; None where quotes do not decide it.
 
     Args:

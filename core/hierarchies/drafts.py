@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.spelling import spellings
+from core.hierarchies.levels import spellings
 from schemas.errors.hierarchies import HierarchyError
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
+
+from core.columns.column_types import is_text
 
 Bounds = tuple[pa.Array, pa.Array]
 
@@ -81,3 +88,162 @@ def labelled(published: pa.Array) -> Level:
     encoded = published.dictionary_encode()
     groups = np.asarray(encoded.indices).astype(np.uint32)
     return Level(groups, encoded.dictionary.cast(pa.string()), len(encoded.dictionary))
+
+
+_ISO = {"s": r"", "ms": r"\.000", "us": r"\.000000", "ns": r"\.000000000"}
+
+
+def spellings(values: pa.Array) -> list[pa.Array]:
+    """Writes the values of a domain as text, in each way in which a file may spell them, the preferred one first.
+
+    Integers are decimal text, booleans ``true`` and ``false``, dates and timestamps ISO (with ``T`` or a space; the
+    fraction of a second only where it is not zero), floats and decimals the shortest text that gives the
+    value back (with or without ``.0``).
+
+    Args:
+        values: Shape ``(m,)``, without null.
+
+    Returns:
+        One or two string arrays of shape ``(m,)``, or none where the type cannot be written as text.
+    """
+    kind = values.type
+    if is_text(kind):
+        return [values]
+    if pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_date(kind):
+        return [(values.cast(pa.date32()) if pt.is_date(kind) else values).cast(pa.string())]
+    if pt.is_floating(kind):
+        return [_numpy_text(values), _trimmed(plain(values))]
+    if pt.is_decimal(kind):
+        written = plain(values)
+        return [written, _trimmed(written)]
+    if pt.is_timestamp(kind):
+        spaced = _stamped(values)
+        return [pc.replace_substring(spaced, " ", "T"), spaced]
+    return []
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Writes values as releases publish them where their column is text, shape (m,): whatever the method, one value has one text.
+
+    It is the preferred spelling, but a moment has a space between date and time, as CSV files have it. Nulls stay null.
+    """
+    known = spellings(values.drop_null())[-1 if pt.is_timestamp(values.type) else 0].cast(pa.string())
+    if not values.null_count:
+        return known
+    valid = np.asarray(values.is_valid())
+    return known.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """Writes floats and decimals without exponent and without noise: a float as the shortest text that gives it back.
+
+    Args:
+        values: Shape ``(m,)``, floating or decimal, without null.
+
+    Returns:
+        Shape ``(m,)``, strings such as ``23``, ``23.8`` and ``-0.05``.
+    """
+    half = pt.is_float16(values.type)
+    written = _numpy_text(values) if half else values.cast(pa.string())
+    scientific = np.asarray(pc.match_substring_regex(written, r"[0-9][eE]"))
+    if not scientific.any():
+        return written
+    expanded = [format(Decimal(text), "f") for text in written.filter(pa.array(scientific)).to_pylist()]
+    return pc.replace_with_mask(written, pa.array(scientific), pa.array(expanded, pa.string()))
+
+
+def _numpy_text(floats: pa.Array) -> pa.Array:
+    return pa.array(floats.to_numpy(zero_copy_only=False).astype(str), pa.string())
+
+
+def _trimmed(decimals: pa.Array) -> pa.Array:
+    whole = pc.replace_substring_regex(decimals, r"\.0+$", "")
+    return pc.replace_substring_regex(whole, r"(\.[0-9]*[1-9])0+$", r"\1")
+
+
+def _stamped(values: pa.Array) -> pa.Array:
+    written = pc.strftime(values, "%Y-%m-%d %H:%M:%S%z" if values.type.tz else "%Y-%m-%d %H:%M:%S")
+    zone = r"([+-]\d\d)(\d\d)$"
+    written = pc.replace_substring_regex(written, zone, r"\1:\2") if values.type.tz else written
+    whole = _ISO[values.type.unit]
+    return pc.replace_substring_regex(written, rf"{whole}([+-]\d\d:\d\d)?$", r"\1") if whole else written
+
+
+# int64, or Python integers where a number needs more bits.
+ScaledIntegers = NDArray[np.int64]
+
+_ROOM = 2**62
+# Any number of 18 characters fits int64; of 19 some do not.
+_DIGITS = 18
+
+
+def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
+    """Scales numbers to integers: ``value = whole / 10**places``, exactly; a float stands for its shortest decimal text.
+
+    Args:
+        values: Shape ``(m,)``, integer, finite float or decimal, without null.
+
+    Returns:
+        The integers, shape ``(m,)``, and the number of decimal places that the values use (0 for integers).
+    """
+    if pt.is_integer(values.type):
+        fits = not pt.is_uint64(values.type) or (pc.max(values).as_py() or 0) < _ROOM
+        return np.asarray(values).astype(np.int64 if fits else object), 0
+    text = plain(values)
+    head = pc.replace_substring_regex(text, r"\..*$", "")
+    tail = pc.utf8_rtrim(pc.replace_substring_regex(text, r"^[^.]*\.?", ""), "0")
+    places = pc.max(pc.binary_length(tail)).as_py() or 0
+    digits = pc.binary_join_element_wise(head, pc.utf8_rpad(tail, places, "0"), "")
+    if (pc.max(pc.binary_length(digits)).as_py() or 0) <= _DIGITS:
+        return np.asarray(digits.cast(pa.int64())).astype(np.int64), places
+    return _objects(int(text) for text in digits.to_pylist()), places
+
+
+def scaled(number: Decimal, places: int) -> int:
+    """Returns ``number * 10**places`` as an integer."""
+    whole = Fraction(number) * 10**places
+    if whole.denominator != 1:
+        msg = f"a number with more than {places} decimal places"
+        raise ValueError(msg)
+    return int(whole)
+
+
+def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
+    """Multiplies ascending integers by ``factor``, as Python integers where the results, moved by ``reach``, could overflow."""
+    ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
+    if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + reach < _ROOM:
+        return whole * factor
+    return whole.astype(object) * factor
+
+
+def decimal_text(whole: ScaledIntegers, places: int) -> pa.Array:
+    """Writes ``whole / 10**places`` with exactly ``places`` decimal places.
+
+    Args:
+        whole: Shape ``(g,)``.
+        places: Digits after the point; no point for 0.
+
+    Returns:
+        Shape ``(g,)``, strings such as ``23``, ``22.5`` and ``-0.5``.
+    """
+    if not places:
+        return _digits(whole)
+    unit = 10**places
+    size = abs(whole)
+    sign = pc.if_else(pa.array((whole < 0).astype(bool)), "-", "")
+    tail = pc.utf8_lpad(_digits(size % unit), places, "0")
+    return pc.binary_join_element_wise(sign, _digits(size // unit), pa.scalar("."), tail, "")
+
+
+def _digits(whole: ScaledIntegers) -> pa.Array:
+    if whole.dtype == object:
+        return pa.array([str(number) for number in whole], pa.string())
+    return pa.array(whole).cast(pa.string())
+
+
+def _objects(numbers: Iterable[int]) -> ScaledIntegers:
+    listed = list(numbers)
+    # NumPy left to choose makes floats of integers of which one needs 64 unsigned bits and another is negative.
+    whole = np.empty(len(listed), object)
+    whole[:] = listed
+    return whole

@@ -13,13 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, labelled
-from core.hierarchies.spelling import spellings
+from core.hierarchies.levels import DraftLevels, labelled, spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
-from schemas.hierarchies.kinds import entry_of
-from schemas.hierarchies.tree import TreeHierarchy
-from schemas.reading.regular_files import MOST_BYTES
+from schemas.hierarchies.kinds import TreeHierarchy, entry_of
+from schemas.reading.yaml_reading import MOST_BYTES
 
 
 @dataclass(frozen=True, eq=False)

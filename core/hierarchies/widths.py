@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.levels import Bounds, DraftLevels, Level, numbered
-from core.hierarchies.spelling import ScaledIntegers, decimal_text, plain, scaled, scaled_integers, widened
+from core.hierarchies.levels import (
+    Bounds,
+    DraftLevels,
+    Level,
+    ScaledIntegers,
+    decimal_text,
+    numbered,
+    plain,
+    scaled,
+    scaled_integers,
+    widened,
+)
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.charts.picture import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
 from core.lattice.picture import BOX_GAP, DASH, NODE_STATES, lattice_sentence, node_box, rows_of_nodes, steps_between

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from core.charts.picture import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Node
 from core.lattice.map import STATUSES, LatticeMap
 

@@ -16,7 +16,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import NumberLine, number_line
 from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 
 kernel = compiler("losses.losses")
 

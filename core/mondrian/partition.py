@@ -183,7 +183,7 @@ def partition(
     unit: Unit = EVERY_RECORD,
     told: CutDisclosure | None = None,
 ) -> Partition:
-    """Cuts rows into classes; the rows must keep the rules as a whole.
+    """Cuts rows into classes by Mondrian; all rows together must keep the rules.
 
     Args:
         ranks: Shape (rows, QIDs), uint16 or uint32. Used up: its rows end in the order of their classes.

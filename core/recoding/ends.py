@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.spelling import ScaledIntegers, decimal_text, scaled_integers
+from core.hierarchies.levels import ScaledIntegers, decimal_text, scaled_integers
 from core.recoding.classes import cut_grid_lines
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
 from core.recoding.labels import SUPPRESSED_VALUE, ancestors, can_name_nulls, labels_with_null, penalties_with_null, ranges, value_sets

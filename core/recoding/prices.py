@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way

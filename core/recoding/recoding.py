@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords, Packing, single_word
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
 

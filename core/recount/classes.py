@@ -49,7 +49,8 @@ class Recount:
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
             one; counted where records of the source are not published.
         published: By column that is published otherwise than it is, what that lost; empty where the source was not at hand.
-        population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
+        population: Rows of the population, and of its classes the records, the rows that their labels fit, and how many have both
+            numbers; None without one.
     """
 
     records: int
@@ -68,7 +69,7 @@ class Recount:
     persons: PersonCount | None = None
     linked: tuple[LinkCount, ...] = ()
     one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    population: tuple[int, Mapping[tuple[int, int], int]] | None = None
+    population: tuple[int, tuple[tuple[int, int, int], ...]] | None = None
     together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
     losses: Mapping[str, ColumnLoss] = field(default_factory=dict)
     passed: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ BLOCK = 1 << 14
 
 
 def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
-    """Returns how many released records have no record of the source at least; 0 where the labels can be true.
+    """Returns a lower bound of the released records whose labels cover no record left in the source.
 
     Args:
         spans: What the labels cover.

@@ -6,7 +6,7 @@ De-Identification of Personal Health Information, CRC Press 2013, chapter 16), s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 THRESHOLD = Fraction(9, 100)
@@ -57,15 +57,15 @@ def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int,
     return {size: number for size, number in table.items() if number}
 
 
-def risk_in(rows: int, classes: Mapping[tuple[int, int], int]) -> Figures:
+def risk_in(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
     """Returns the risk of classes in a population.
 
     Args:
         rows: Rows of the population.
-        classes: Number of classes by their records in the files and the rows of the population that their labels fit.
+        classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
     """
     # Who is in the data is in the population, whether or not its table has them.
-    sizes = [(held, max(held, fitting), number) for (held, fitting), number in classes.items()]
+    sizes = [(held, max(held, fitting), number) for held, fitting, number in classes]
     records = sum(held * number for held, _, number in sizes)
     least = min(fitting for _, fitting, _ in sizes)
     drawn = Fraction(sum(number for *_, number in sizes), sum(fitting * number for _, fitting, number in sizes))
@@ -78,5 +78,5 @@ def risk_in(rows: int, classes: Mapping[tuple[int, int], int]) -> Figures:
         "journalist_mean": float(max(drawn, matched)),
         "journalist_share_above": above / records,
         "marketer": float(matched),
-        "lacking": sum(number for (held, fitting), number in classes.items() if fitting < held),
+        "lacking": sum(number for held, fitting, number in classes if fitting < held),
     }

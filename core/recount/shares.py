@@ -40,11 +40,13 @@ class ShareClasses:
         counts: Records, classes and their sizes, and persons if these were counted.
         spreads: What was promised of sensitive columns, in the order of the job.
         unexpected: By sensitive column, classes whose values are not those of the people whom the run folder keeps.
+        share: Number of the share; 0 of the whole.
     """
 
     counts: Recount
     spreads: tuple[ShareSpread, ...] = ()
     unexpected: Mapping[str, int] = field(default_factory=dict)
+    share: int = 0
 
 
 _NUMBER = "CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END"

@@ -63,7 +63,7 @@ def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: 
 
 def is_about_tables(release: str, job: Path | None, settings: Sequence[str]) -> bool:
     """Tells whether a release is of several tables; one that is not there is missed by the command that its job asks for."""
-    from schemas.job.connection import is_address
+    from schemas.job.source import is_address
     from schemas.reading.job_files import is_of_tables
     from tasks.release.manifest import is_release_of_tables
 

@@ -40,7 +40,7 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
     def made() -> tuple[Any, Anonymised]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
+        from tasks.store.files import clear_temporary_folders, temporary_folder
 
         given = scratch_job(job)
         _check_silent(given, settings)

@@ -41,7 +41,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
     def made() -> tuple[dict[str, Any], AnonymisedTables]:
         from flows.python.frames import read_frame, write_frame
-        from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
+        from tasks.store.files import clear_temporary_folders, temporary_folder
 
         given = scratch_job(job)
         data = _content(given, frames)

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from core.charts.picture import DARK_STYLE
+from core.charts.chart import DARK_STYLE
 from flows.studio.actions import ACTIONS, Form, back
 from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
 from flows.studio.security import Gate, SessionKeys, report_policy

@@ -52,7 +52,7 @@ def work_once() -> None:
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    from core.compiling.first_use import notified_once_compiling
+    from core.compiling.compiled import notified_once_compiling
     from schemas.errors.base import SkaldError
     from tasks.engine.progress import hearing, listening
 

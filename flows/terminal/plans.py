@@ -16,7 +16,7 @@ from schemas.release.figures import passthrough_warnings
 from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 
 MOST_SPELT = 10**15
 SHARE_TO_NAME = 0.05

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.compiling.first_use import notified_once_compiling
+from core.compiling.compiled import notified_once_compiling
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
@@ -25,7 +25,7 @@ from tasks.publication.manifests import risk_after
 from tasks.report.claims import first_warning, maximum_risk_in_short
 from tasks.report.criteria import advice_sentences
 from tasks.report.sentences import increment_sentences, linked_sentences, overlap_sentences, warning_sentences
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 from tasks.verification.newer import newer_releases_sentence
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."

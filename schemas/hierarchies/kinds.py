@@ -2,17 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from schemas.errors.base import counted
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
-from schemas.reading.model import Choice, kind_named, one_named, plain
+from schemas.reading.model import Choice, fault, kind_named, one_named, plain
 from schemas.reading.registry import Code, Registry, Schemas
+
+Route: TypeAlias = tuple[str, ...]
+"""A leaf's place in the tree: the value itself, then its groups from the finest to the coarsest."""
+
+
+def label(value: object) -> str | None:
+    """Returns the text of a leaf or key, by which it is compared with the column's values; None for what is no scalar."""
+    # Before the numbers, because to Python true is an int.
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float | Decimal) else None
+
+
+class Gap(Enum):
+    """What can stand where a list of values should."""
+
+    EMPTY = "an empty list or mapping"
+    LOOSE = "a value by itself"
+
+
+def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]]:
+    """Yields every leaf of a tree with its groups, finest first, and a ``Gap`` where a list of leaves is missing."""
+    if isinstance(node, dict) and node:
+        for key, below in node.items():
+            yield from tree_ends(below, (str(label(key)), *groups))
+    elif isinstance(node, list) and node:
+        yield from ((leaf, groups) for leaf in node)
+    else:
+        yield Gap.EMPTY if isinstance(node, dict | list) else Gap.LOOSE, groups
+
+
+def misplaced(found: list[object]) -> list[str]:
+    """Returns the faults of single ends: groups without a list, empty groups, empty leaves, leaves that are no scalars."""
+    loose = sum(end is Gap.LOOSE for end in found)
+    empty = sum(end is Gap.EMPTY for end in found)
+    null = sum(end is None for end in found)
+    nested = sum(isinstance(end, dict | list) for end in found)
+    faults = []
+    if loose:
+        faults.append(f"{counted(loose, 'group')} of the tree must hold a list of values or further groups")
+    if empty:
+        faults.append(f"{counted(empty, 'group')} of the tree {be(empty)} empty; fill or remove {'it' if empty == 1 else 'them'}")
+    if null:
+        remedy = "nulls get a group of their own, or that of the leaf which nulls: names, so remove them or quote the word"
+        faults.append(f"{leaves(null)} of the tree {be(null)} null; {remedy}")
+    if nested:
+        what = "is a list or mapping" if nested == 1 else "are lists or mappings"
+        faults.append(f"{leaves(nested)} of the tree {what}; write groups as keys and values as lists")
+    return faults
+
+
+def leaves(count: int) -> str:
+    """Returns ``1 leaf`` or ``1,200 leaves``."""
+    return f"{count:,} {'leaf' if count == 1 else 'leaves'}"
+
+
+def be(count: int) -> str:
+    """Returns the verb that agrees with ``count``."""
+    return "is" if count == 1 else "are"
+
+
+def tree_faults(tree: object) -> list[str]:
+    """Returns all that is wrong with a tree, in counts.
+
+    A tree must end in lists of scalars, all at the same depth; a value stands in it once; and a group's name stands for one
+    group of its level, because groups of one name would be merged at that level and torn apart again above it.
+    """
+    if not isinstance(tree, dict) or not tree:
+        return ["must be a mapping of groups that ends in lists of values"]
+    found = list(tree_ends(tree))
+    # Depths and repetitions can only be told of ends that are leaves.
+    if faults := misplaced([end for end, _ in found]):
+        return faults
+    routes = [(str(label(leaf)), *groups) for leaf, groups in found]
+    depths = Counter(map(len, routes))
+    if uneven := len(routes) - depths.most_common(1)[0][1]:
+        faults.append(f"{uneven:,} of {leaves(len(routes))} {be(uneven)} at another depth than the rest; put all at the same depth")
+    if repeated := len(routes) - len({route[0] for route in routes}):
+        faults.append(f"{leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
+    if not faults:
+        faults.extend(torn(routes))
+    return faults
+
+
+def torn(routes: list[Route]) -> list[str]:
+    """Returns a fault per level at which one name stands for groups with different parents (levels from 0, the values)."""
+    faults = []
+    for level in range(1, len(routes[0]) - 1):
+        parents = Counter(name for name, _ in {(route[level], route[level + 1]) for route in routes})
+        shared = sum(count > 1 for count in parents.values())
+        if shared:
+            used = f"{counted(shared, 'group name')} of level {level} {be(shared)} used under different groups of level {level + 1}"
+            faults.append(f"{used}; give every group a name of its own")
+    return faults
+
+
+def checked_tree(tree: object) -> object:
+    """Returns a tree with all keys and leaves as text, and refuses a faulty one."""
+    if faults := tree_faults(tree):
+        raise fault(*faults)
+    return texts(tree)
+
+
+def texts(node: Any) -> Any:
+    """Returns the tree with the text of every key and leaf."""
+    if isinstance(node, dict):
+        return {str(label(key)): texts(below) for key, below in node.items()}
+    return [label(leaf) for leaf in node]
+
+
+TREE_SCHEMA = {"type": "object", "minProperties": 1, "description": "groups, coarsest first, that end in lists of values"}
+
+
+class TreeHierarchy(HierarchySpec):
+    """Groups written out in the job, the coarsest outermost; all leaves at the same depth."""
+
+    kind: ClassVar[str] = "tree"
+    tree: Annotated[dict[str, Any], BeforeValidator(checked_tree), WithJsonSchema(TREE_SCHEMA)]
+    """Nested groups that end in lists of values; keys and leaves are compared as text, as they are written."""
+    nulls: str | None = None
+    """The leaf that stands for nulls: above the values themselves a null belongs to its groups. Left out, nulls are a group of their own at
+    every level."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"nulls"})
+
+    @model_validator(mode="after")
+    def _null_is_a_leaf(self) -> Self:
+        if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes()):
+            raise fault("nulls must be a leaf of the tree, so that nulls have a place among its groups")
+        return self
+
+    def routes(self) -> list[Route]:
+        """Returns one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
+        return [(str(leaf), *groups) for leaf, groups in tree_ends(self.tree)]
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns the leaves' routes, in order: the order of leaves is part of what the tree says."""
+        return {"tree": [list(route) for route in self.routes()]} | ({} if self.nulls is None else {"nulls": self.nulls})
 
 
 @dataclass(frozen=True)

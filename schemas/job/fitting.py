@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors.base import listed, nearest
-from schemas.job.columns import hidden, names
+from schemas.job.columns import NONE, hidden, names
 from schemas.job.method import METHODS, has_ways, one_level
-from schemas.job.person import NONE
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.kinds import models_in_job
 from schemas.pseudonyms.identifiers import pseudonym_kinds

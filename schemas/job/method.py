@@ -26,8 +26,8 @@ def level_range(levels: list[int]) -> list[int]:
     return levels
 
 
-def weight(value: Decimal) -> Decimal:
-    """Returns the weight of a QID."""
+def checked_weight(value: Decimal) -> Decimal:
+    """Returns the weight of a quasi-identifier, and refuses one that is out of range."""
     if not 0 <= value <= MOST_WEIGHT:
         raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
     return value
@@ -44,7 +44,7 @@ class SkaldMethod(MethodSpec):
     objective: Annotated[str, OneOf(OBJECTIVES)] = DEFAULT_OBJECTIVE
     """What the chosen node has least of: certainty penalty (range over range, or values covered), eq. 4 of the paper, the sum over all
     cells as El Emam and ARX have it, mean class size, precision, non-uniform entropy."""
-    weights: dict[str, Annotated[ExactDecimal, AfterValidator(weight)]] = Field(default_factory=dict)
+    weights: dict[str, Annotated[ExactDecimal, AfterValidator(checked_weight)]] = Field(default_factory=dict)
     """How much a QID counts in an objective that adds up what each of them loses (certainty penalty, precision, entropy): a number by
     name, 1 for those that are not named. Losses of the release are told without weights, and what was minimised beside them."""
     levels: dict[str, Annotated[list[Level], AfterValidator(level_range)]] = Field(default_factory=dict)

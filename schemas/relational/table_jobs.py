@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from schemas.job.digest import digest_of, privacy_content, quasi_identifiers_content
-from schemas.job.job import Job
+from schemas.job.job import Job, digest_of, privacy_content, quasi_identifiers_content
 from schemas.job.method import SkaldMethod
 from schemas.job.output import Output
 from schemas.job.privacy import Privacy, Suppression

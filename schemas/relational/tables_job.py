@@ -12,10 +12,9 @@ from pydantic.json_schema import models_json_schema
 
 from schemas.attacks.figures import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
-from schemas.job.connection import Target, Work, WorkAtHand
 from schemas.job.job import Job
 from schemas.job.privacy import share_of_records
-from schemas.job.source import Source
+from schemas.job.source import Source, Target, Work, WorkAtHand
 from schemas.privacy.kinds import Closeness, Diversity
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, read_job

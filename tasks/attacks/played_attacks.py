@@ -27,7 +27,7 @@ from core.attacks.attacked_tables import (
     with_values_of_others,
 )
 from core.attacks.inference import MOST_LABELS, downcoded_labels, inference_by_class, inference_by_learner, inference_from_left_out_persons
-from core.attacks.linkage import (
+from core.attacks.record_attacks import (
     LEAST_DIGITS,
     linkage_by_columns,
     linkage_by_order,
@@ -35,8 +35,6 @@ from core.attacks.linkage import (
     linkage_with_noise,
     membership_by_class,
     membership_by_digests,
-)
-from core.attacks.singling_out import (
     persons_within,
     rarest_classes,
     singled_out_by_both,

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from core.attacks.attacked_tables import Guesses
-from core.attacks.linkage import digests_of_files
+from core.attacks.record_attacks import digests_of_files
 from schemas.attacks.figures import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap

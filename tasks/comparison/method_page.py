@@ -6,13 +6,12 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
 
-from core.charts.chart import Chart, bars, short
-from core.charts.picture import DARK_STYLE
+from core.charts.chart import DARK_STYLE, Chart, bars, short
 from core.charts.scatter import lines
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 
 TEMPLATE = "methods.html"
 

@@ -6,15 +6,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from schemas.job.digest import job_digest
+from schemas.job.job import job_digest
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodRun
 from tasks.comparison.method_runs import MethodRequest, run_method
 from tasks.engine.calls import Call
 from tasks.engine.progress import advance
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, versions
 from tasks.engine.steps import run_step
-from tasks.engine.versions import versions
 from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store

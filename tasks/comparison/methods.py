@@ -14,9 +14,9 @@ from schemas.release.figures import RepeatedColumn
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.figure_files import write_figure
 from tasks.comparison.method_page import render_methods
-from tasks.engine.versions import versions
+from tasks.engine.runs import versions
 from tasks.report.sentences import promises
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 from tasks.source.chunks import ChunkedSource
 
 

@@ -13,8 +13,7 @@ from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.digest import hierarchies_of
-from schemas.job.job import Job
+from schemas.job.job import Job, hierarchies_of
 from schemas.release.increments import Overlap
 from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.release_history import Entry, Recoded, read_entry

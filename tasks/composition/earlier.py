@@ -21,8 +21,7 @@ from schemas.release.manifest import Manifest
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import NO_CONTENTS, Digested, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
-from tasks.release.keyed_digests import files_in
-from tasks.release.manifest import is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
+from tasks.release.manifest import files_in, is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.store import Artifact

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schemas.job.digest import hierarchies_of, privacy_content
-from schemas.job.job import Job
+from schemas.job.job import Job, hierarchies_of, privacy_content
 from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of

@@ -18,8 +18,7 @@ from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
 from core.units.class_table import unchanged
 from schemas.errors.base import counted
-from schemas.job.digest import quasi_identifiers_digest
-from schemas.job.job import Job
+from schemas.job.job import Job, quasi_identifiers_digest
 from tasks.counting.domains import axis_names
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run
@@ -124,27 +123,22 @@ class CellCoder:
         return self.packing.pack(self.codes(columns))
 
 
-_loaded: dict[tuple[str, str], Coding] = {}
-_loading = RLock()
-MEMORY_PART = 32
+CODING, MEMORY_PART = "coding", 32
 """Which part of a job's memory a coding that was loaded may take until the end of the run."""
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Returns the domains and hierarchies of a run, built once per process."""
+    """Returns the domains and hierarchies of a run, built once for all steps and chunks."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
-    # Chunk tasks are threads: each would build the same hierarchies for itself.
-    with _loading:
-        if key in _loaded:
-            return _loaded[key]
+
+    def read() -> Coding:
         domains = load_domains(store, domain, axis_names(job))
         qids = job.columns.quasi_identifiers
         hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
         _note_spellings(domains[len(qids) :])
-        # One at a time is held, because the domains of a large source are large.
-        _loaded.clear()
-        _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
-        return _loaded[key]
+        return Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
+
+    return store.load(CODING, key, read)
 
 
 @dataclass(frozen=True)
@@ -182,8 +176,6 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
             )
 
 
-def forget_large_coding(job: Job) -> None:
+def forget_large_coding(job: Job, store: Store) -> None:
     """Lets go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
-    with _loading:
-        if sum(coding.nbytes for coding in _loaded.values()) * MEMORY_PART > job.memory:
-            _loaded.clear()
+    store.unload(CODING, lambda coding: coding.nbytes * MEMORY_PART > job.memory)

@@ -16,7 +16,7 @@ from core.composition.contents import Sketch, contents_of
 from core.persons.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
 from tasks.counting.bundles import BUNDLES, bundled
-from tasks.counting.chunk_people import person_key
+from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
 from tasks.engine.runs import Run
 from tasks.engine.steps import each

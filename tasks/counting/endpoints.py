@@ -47,7 +47,7 @@ def _counted(job: Job, domain: Domain) -> Domain:
 
 
 def needs_persons(job: Job) -> bool:
-    """Tells whether ranges of classes may end only where persons were counted."""
+    """Tells whether the ends of ranges must be shared by k persons, where each class has labels of its own."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 

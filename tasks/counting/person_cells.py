@@ -21,7 +21,7 @@ from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs, merge_pairs
 from core.units.persons import CellPersons, share_of
 from tasks.counting.chunk_cells import bundled_cells, cells_in_source_coding
-from tasks.counting.chunk_people import read_pairs
+from tasks.counting.chunk_histograms import read_pairs
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import fingerprints
 from tasks.store.keys import Key, StepCode

@@ -12,7 +12,7 @@ from core.columns.coding import PackedWords, single_word
 from core.histograms.cells import packing_of
 from core.persons.pairs import ALONE, count_different, positions_of_repeated_keys
 from tasks.counting.chunk_cells import cells_in_source_coding
-from tasks.counting.chunk_people import read_pairs
+from tasks.counting.chunk_histograms import read_pairs
 from tasks.counting.coding import Coding
 from tasks.store.store import Artifact, Store
 

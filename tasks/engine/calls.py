@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from core.columns.data_parallel import at_most
 from schemas.errors.runners import WithdrawnError
 from schemas.job.job import Job
 from tasks.store.keys import Key, StepCode
@@ -47,21 +46,14 @@ def threads_of(job: Job) -> int:
     return min(job.threads or len(os.sched_getaffinity(0)), most_workers())
 
 
-def sharing(function: Callable[..., Result], job: Job, at_a_time: int) -> Callable[..., Result]:
-    """Returns a step whose loops take its share of the job's threads and no more.
+def thread_share(job: Job, at_a_time: int) -> int:
+    """Returns how many of the job's threads one call of a step may take.
 
     Args:
-        function: The step.
         job: Gives ``threads``; as many as there are cores if it does not.
         at_a_time: How many calls of steps are made at a time.
     """
-    share = max(threads_of(job) // max(at_a_time, 1), 1)
-
-    def call(*arguments: Any) -> Result:
-        with at_most(share):
-            return function(*arguments)
-
-    return call
+    return max(threads_of(job) // max(at_a_time, 1), 1)
 
 
 FEWEST_TASKS, TASKS_PER_WORKER = 32, 4

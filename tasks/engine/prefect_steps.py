@@ -17,9 +17,10 @@ from prefect.futures import PrefectFuture
 from prefect.task_engine import TaskRunTimeoutError
 from prefect.tasks import MaterializingTask
 
+from core.columns.data_parallel import at_most
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
-from tasks.engine.calls import Call, artifacts_of, sharing, withdrawn_by
+from tasks.engine.calls import Call, artifacts_of, thread_share, withdrawn_by
 from tasks.engine.guard import CHUNKS_SECONDS, RETRY_SECONDS, RUN_TASK_SECONDS, guarded
 from tasks.engine.progress import step_label
 from tasks.engine.runs import Run
@@ -45,11 +46,15 @@ class Calls(Protocol):
 
 
 class CallsHere:
-    """Makes calls on the threads of Prefect's runner."""
+    """Makes calls on the threads of Prefect's runner, each with its share of the job's threads."""
+
+    def __init__(self, share: int) -> None:
+        self._share = share
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Makes a call and returns its result."""
-        return function(*call.arguments)
+        with at_most(self._share):
+            return function(*call.arguments)
 
     def withdraw(self) -> None:
         """Has nothing to do: a thread that has begun ends, or sees for itself that it is not wanted any more."""
@@ -65,9 +70,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     records = private_folder(run.store.folder.parent / "results")
     names = [_record(run, phase, call) for call in calls]
     run.questions_answered.update(names)
-    stopped, made_by = threading.Event(), _calls(run, phase, calls)
-    if isinstance(made_by, CallsHere):
-        function = sharing(function, run.job, min(workers, len(calls)))
+    stopped, made_by = threading.Event(), _calls(run, phase, calls, workers)
     tasks = [_task(phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
     futures: list[PrefectFuture[Any]] = []
     # Who waits for a worker elsewhere takes none here.
@@ -120,10 +123,10 @@ def _submitted(tasks: Sequence[Task[[], Any]], futures: list[PrefectFuture[Any]]
         yield futures[wanted]
 
 
-def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
+def _calls(run: Run, phase: str, calls: Sequence[Call], workers: int) -> Calls:
     context = FlowRunContext.get()
     elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.may_leave_process for call in calls) else None
-    made_by: Calls = elsewhere(phase, run.work, run.spill) if elsewhere else CallsHere()
+    made_by: Calls = elsewhere(phase, run.work, run.spill) if elsewhere else CallsHere(thread_share(run.job, min(workers, len(calls))))
     return made_by
 
 

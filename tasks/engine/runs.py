@@ -5,10 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 import time
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +24,9 @@ from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
-from tasks.store.files import clear_parts, locked, owner_only, private_folder
+from tasks.store.files import check_pointer, clear_parts, clear_staging, clear_temporary_folders, locked, owner_only, private_folder
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
-from tasks.store.temporary_folders import check_pointer, clear_staging, clear_temporary_folders
 from tasks.store.work_folder import LOCK, SPILL_FOLDER, FolderWork, Removed, check_folders_disjoint, check_ours, claim, remove_ours
 
 if TYPE_CHECKING:
@@ -201,3 +203,19 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
         return
     with _locked(work):
         yield work
+
+
+PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera", "pydantic")
+
+
+def versions() -> dict[str, str]:
+    """Returns the version of Python and of each package, by name."""
+    return {"python": sys.version.split()[0]} | {package: _version(package) for package in PACKAGES}
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

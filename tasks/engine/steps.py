@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from tasks.engine.calls import Call, groups, sharing, tasks_for, withdrawn_by
+from core.columns.data_parallel import at_most
+from tasks.engine.calls import Call, groups, tasks_for, thread_share, withdrawn_by
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.progress import advance
@@ -168,11 +169,12 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
 
         yield from task_results(run, phase, function, calls, workers)
         return
-    withdrawn, step = threading.Event(), guarded(sharing(function, run.job, min(workers, len(calls))))
+    withdrawn, share = threading.Event(), thread_share(run.job, min(workers, len(calls)))
 
+    @guarded
     def made(call: Call) -> Result:
-        with withdrawn_by(withdrawn):
-            return step(*call.arguments)
+        with withdrawn_by(withdrawn), at_most(share):
+            return function(*call.arguments)
 
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(made, call) for call in calls]

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -72,19 +71,12 @@ def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -
 OF_CELLS = {name: name for name in ("outcome", "cells", "classes")}
 """The steps of a recoding of cells."""
 Withheld = NDArray[Any]
-_loaded: dict[tuple[str, ...], Recoding] = {}
-_loading = Lock()
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once per process."""
+    """Reads a recoding from its tables, once for all chunks."""
     key = (*coding.key, *artifacts.digests, job.intervals)
-    # Chunk tasks are threads, and the table of a recoding is large: it is made once, and one is held.
-    with _loading:
-        if key not in _loaded:
-            _loaded.clear()
-            _loaded[key] = read_recoding_of(coding, artifacts, job.intervals, store)
-        return _loaded[key]
+    return store.load("recoding", key, lambda: read_recoding_of(coding, artifacts, job.intervals, store))
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:

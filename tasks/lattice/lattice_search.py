@@ -6,8 +6,7 @@ from core.lattice.map import LatticeMap
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
-from tasks.counting.chunk_histograms import count_histograms
-from tasks.counting.chunk_people import count_pairs
+from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms

@@ -25,8 +25,7 @@ from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import treat
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.privacy.promise import Promise
-from core.recoding.gcp_of_values import gcp_of_class_values
-from core.recoding.labels import SUPPRESSED_VALUE
+from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
 from core.recoding.recoding import Recoding, recode
 from core.units.class_table import table_at, without_sensitive
 from core.units.members import ClassMembers, SourceMembers

@@ -18,8 +18,7 @@ from core.privacy.promise import Promise
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.errors.methods import HoldersError, LevelsError
-from schemas.job.digest import privacy_content
-from schemas.job.job import Job
+from schemas.job.job import Job, privacy_content
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_in_job
 from tasks.counting.coding import Coding

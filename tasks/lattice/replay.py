@@ -17,8 +17,7 @@ from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed, searched
-from tasks.release.keyed_digests import hierarchies_as_in, is_of_job
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import hierarchies_as_in, is_of_job, read_manifest
 from tasks.store.secret import read_secrets
 
 

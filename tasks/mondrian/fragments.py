@@ -23,8 +23,7 @@ from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
-from tasks.counting.chunk_histograms import cell_table
-from tasks.counting.chunk_people import write_pairs
+from tasks.counting.chunk_histograms import cell_table, write_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.contents import CONTENTS, ContentReading, digested_by
 from tasks.counting.domains import axis_names

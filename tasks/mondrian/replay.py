@@ -18,8 +18,7 @@ from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from tasks.composition.release_history import Entry, read_entry, settings_of
 from tasks.counting.bundles import Merge
-from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
-from tasks.counting.chunk_people import PAIRS, count_pairs
+from tasks.counting.chunk_histograms import HISTOGRAMS, PAIRS, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import ChunkReading
 from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_histogram

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from core.mondrian.fragments import CutTree, Group
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError
-from tasks.counting.chunk_histograms import count_histograms
-from tasks.counting.chunk_people import count_pairs
+from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.source_sizes import count_sizes, merge_histograms, sizes_together
 from tasks.engine.calls import Call

@@ -41,8 +41,8 @@ from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_plain
-from tasks.writing.classes import count_additional_columns, write_class_records, write_part
 from tasks.writing.people import people_table, write_fragment_members, write_people
+from tasks.writing.rewriting import count_additional_columns, write_class_records, write_part
 
 
 class FragmentLosses(BaseModel):

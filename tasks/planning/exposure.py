@@ -65,7 +65,7 @@ def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) 
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
-    """Makes the table ``sample`` of the view ``source``, the same each time, and returns how many records it has.
+    """Draws the table ``sample`` from the view ``source``, one record a person, with a fixed seed; returns its records.
 
     Args:
         connection: Has the view.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from core.columns.domains import Domain
 from core.hierarchies.drafts import Draft, draft_hierarchy
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
-from core.hierarchies.spelling import spellings
+from core.hierarchies.levels import spellings
 from core.hierarchies.table import checked_table, read_table
 from core.hierarchies.unlisted_values import Placed, placed
 from schemas.errors.base import StorageError, nearest

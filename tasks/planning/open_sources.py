@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import duckdb
 
 from schemas.errors.base import SourceError
-from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
 from schemas.job.job import Job, load_job
-from schemas.job.source import suffix
+from schemas.job.source import is_address, suffix
 from schemas.reading.given_jobs import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from core.charts.chart import ChartStyle
-from core.charts.picture import DARK_STYLE
+from core.charts.chart import DARK_STYLE, ChartStyle
 from core.charts.scatter import ChartPoint, scatter
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
@@ -17,8 +16,7 @@ from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from tasks.counting.chunk_histograms import count_histograms
-from tasks.counting.chunk_people import count_pairs
+from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource

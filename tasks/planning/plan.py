@@ -17,8 +17,7 @@ from schemas.job.privacy import SUPPRESSIONS
 from schemas.privacy.publish import treatment_sentence
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
-from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms
-from tasks.counting.chunk_people import count_pairs
+from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.repeats import find_repeating_identifiers
@@ -35,8 +34,7 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import TRIED_NEXT, proofs
-from tasks.report.terms import hierarchy_text
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording, hierarchy_text
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import forget_extract, open_run
 from tasks.source.locations import find_names

@@ -21,8 +21,7 @@ from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
-from schemas.pseudonyms.secret_sources import Secret
-from schemas.pseudonyms.treatments import TreatmentSpec
+from schemas.pseudonyms.treatments import Secret, TreatmentSpec
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, ChunkedSource

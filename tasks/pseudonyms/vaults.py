@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 from core.pseudonyms.keyed_hash import fixed_width
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
-from schemas.pseudonyms.secret_sources import Secret
-from schemas.pseudonyms.treatments import TOKEN_DIGITS
+from schemas.pseudonyms.treatments import TOKEN_DIGITS, Secret
 from tasks.pseudonyms.keys import checked_secret_path, only_its_owners, text_of
 from tasks.source.object_store import Stat
 from tasks.source.stable_files import file_stat

@@ -24,8 +24,7 @@ from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudo
 from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
-from tasks.engine.runs import Run
-from tasks.engine.versions import versions
+from tasks.engine.runs import Run, versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.reported_figures import (
     node_origin,
@@ -38,7 +37,7 @@ from tasks.publication.reported_figures import (
 )
 from tasks.publication.staging import release_id
 from tasks.records.outcomes import LocalOutcome
-from tasks.release.keyed_digests import keyed_job
+from tasks.release.manifest import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import ChunkedSource
@@ -221,9 +220,8 @@ def _population(recount: Recount) -> PopulationRisk | None:
     if recount.population is None:
         return None
     rows, classes = recount.population
-    pairs = sorted(classes)
-    held, fitting = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    table = ClassSizes(held, np.array([classes[pair] for pair in pairs], np.int64), np.maximum(held, fitting))
+    held, fitting, number = np.array(classes, np.int64).T
+    table = ClassSizes(held, number, np.maximum(held, fitting))
     lacking = int(table.classes[fitting < held].sum())
     return PopulationRisk.model_validate(
         journalist(table) | {"records": rows, "k_map": int(table.population.min()), "marketer": marketer(table), "lacking": lacking}

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from core.columns.column_types import working, working_type
 from core.formats.spreadsheets import escaped_csv_sql, header
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
@@ -27,7 +27,7 @@ from tasks.source.partitions import NULL
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest, flush, open_up
 from tasks.store.store import Artifact, Store
-from tasks.writing.files import write_release
+from tasks.writing.runs import write_release
 
 Numbered = tuple[int, Artifact]
 """A data file with its number in the release."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,31 +12,31 @@ import duckdb
 import pyarrow as pa
 
 from core.recount.classes import Recount
-from core.recount.people import everybody_sql
+from core.recount.groups import with_replaced_values_sql
+from core.recount.people import combinations_sql, everybody_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
+from schemas.release.manifest import published_qids
 from tasks.publication.deliveries import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
-from tasks.recount.people import PeopleFiles
-from tasks.recount.recount import recount
+from tasks.recount.people import COMBINATIONS, PeopleFiles
+from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
 from tasks.recount.rows import are_wide, takes_much
 from tasks.recount.shares import (
     DividedMembers,
     DividedRelease,
     Keep,
-    additional_counts,
-    count_share,
     divide_members,
     divide_release,
     files_sql,
-    recount_text,
-    written_rows,
+    to_text,
 )
+from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.source.objects.for_duckdb import let_read
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -85,20 +86,20 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: Writ
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
-        claim, layout = written.claim, written.layout
-        found: Recount = recount(job, files, spill, written.what, original, layout, "", kept.files(store), 0, claim, untreated=True)
-    return recount_text(found)
+        basis = RecountBasis(claim=written.claim, untreated=True)
+        found: Recount = recount(job, files, spill, written.what, original, written.layout, kept.files(store), basis)
+    return to_text(found)
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
     """Sets the records of some data files apart, by the classes that they are in."""
     with (
         written_at_hand(job, written, store) as (spill, files),
-        written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
+        written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),
     ):
         if faults:
             return DividedRelease(faults=tuple(faults))
-        made = divide_release(connection, job, RELEASE, shares, _keep(store, key, "records"))
+        made = divide_release(connection, job, source, shares, _keep(store, key, "records"))
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
@@ -122,21 +123,39 @@ def count_classes_of(
 ) -> str:
     """Counts the classes of a share; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
-        whole = {column: store.path(one) for column, one in wholes.items()}
-        return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
+        source, original = _read(store, share), Original("", columns)
+        found = count_in_classes(job, connection, source, kept.files(store), original, lambda column: _read(store, [wholes[column]]))
+        return to_text(replace(found, share=number))
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
     """Counts the different persons of a share of them by how many records they have; returns pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
-        found = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
+        found = connection.execute(everybody_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
+def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
     """Counts what needs all classes at once; returns that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
-        return additional_counts(connection, job, [store.path(one) for one in records], kept.files(store))
+        source, people = _read(store, records), kept.files(store)
+        if people:
+            connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)], COMBINATIONS))
+        return to_text(count_additional(job, connection, source, people))
+
+
+class ReplacedValues(NamedTuple):
+    """What the source is read with in the place of its own values; nothing where all are published as they are.
+
+    Attributes:
+        tables: Tables that are joined, by name.
+        columns: As for ``core.recount.groups.with_replaced_values_sql``.
+        joins: As there.
+    """
+
+    tables: Mapping[str, Artifact] = {}
+    columns: Sequence[str] = ()
+    joins: Sequence[str] = ()
 
 
 class RecountRequest(NamedTuple):
@@ -158,10 +177,16 @@ class RecountRequest(NamedTuple):
 
 
 def answer(
-    job: Job, written: Written | None, source: ChunkedSource | None, asked: Sequence[RecountRequest], key: Key, store: Store
+    job: Job,
+    written: Written | None,
+    source: ChunkedSource | None,
+    asked: Sequence[RecountRequest],
+    values: ReplacedValues,
+    key: Key,
+    store: Store,
 ) -> list[Artifact]:
     """Answers statements on data files, on files of the source, or on both, which are read back once for all of them."""
-    with _rows(job, written, source, store) as (connection, large):
+    with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
         for number, one in enumerate(asked):
@@ -171,8 +196,7 @@ def answer(
 
 
 def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key: Key, store: Store) -> Artifact:
-    for name, artifact in asked.tables.items():
-        connection.execute(f"CREATE TEMP TABLE {name} AS FROM read_parquet({literal(str(store.path(artifact)))})")
+    _make_tables(connection, asked.tables, store)
     for statement in asked.before:
         connection.execute(statement)
 
@@ -185,7 +209,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key:
 
 @contextmanager
 def _rows(
-    job: Job, written: Written | None, source: ChunkedSource | None, store: Store
+    job: Job, written: Written | None, source: ChunkedSource | None, values: ReplacedValues, store: Store
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
     """Yields a database that reads the rows, and whether threads that read whole records would take too much."""
     with ExitStack() as stack:
@@ -195,14 +219,18 @@ def _rows(
         if written:
             spill, files = stack.enter_context(written_at_hand(job, written, store))
             large = large or are_wide(job, files)
-            connection, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout, RELEASE))
+            connection, read, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout))
+            connection.execute(f"CREATE TEMP VIEW {RELEASE} AS SELECT * FROM {read}")
         else:
             folder = stack.enter_context(scratch(store))
             connection = stack.enter_context(connect(job, folder / "spill"))
             stack.enter_context(file_error("the source"))
         if source:
             let_read(connection, source.relation)
-            connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {normalised_relation(job, source.relation)}")
+            read = normalised_relation(job, source.relation)
+            _make_tables(connection, values.tables, store)
+            read = with_replaced_values_sql(read, values.columns, values.joins) if values.columns else read
+            connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {read}")
         yield connection, large
 
 
@@ -215,6 +243,15 @@ def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[
         return
     with scratch(store) as folder:
         yield folder / "spill", [written.staging / file.path for file in written.files]
+
+
+def _make_tables(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Artifact], store: Store) -> None:
+    for name, artifact in tables.items():
+        connection.execute(f"CREATE TEMP TABLE {name} AS FROM {_read(store, [artifact])}")
+
+
+def _read(store: Store, artifacts: Sequence[Artifact]) -> str:
+    return files_sql([store.path(one) for one in artifacts])
 
 
 def _keep(store: Store, key: Key, kind: str) -> Keep:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from core.recount.classes import Recount
 from core.recount.groups import Groups
@@ -31,10 +32,11 @@ from tasks.publication.recount_calls import (
     SOURCE,
     TALLIES,
     RecountRequest,
+    ReplacedValues,
     Written,
     WrittenMembers,
     answer,
-    count_additional,
+    count_additional_of,
     count_classes_of,
     count_persons_of,
     divide_written_members,
@@ -42,11 +44,11 @@ from tasks.publication.recount_calls import (
     recount_in_one,
 )
 from tasks.recount.original import Original
-from tasks.recount.recount import by_person
+from tasks.recount.recount import ReleaseCounts, by_person, recount_by
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
-from tasks.recount.shares import DividedMembers, DividedRelease, files_sql, read_additional_counts, read_classes, recount_of
+from tasks.recount.shares import DividedMembers, DividedRelease, files_sql, from_text
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
-from tasks.recount.verdict import AdditionalCounts, verdict_of
+from tasks.recount.verdict import AdditionalCounts, RecountBasis
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
@@ -104,6 +106,7 @@ class RowsInTasks(ReleaseRows):
     ) -> None:
         self.connection, self.release, self.source = connection, RELEASE, SOURCE
         self._tasks, self._parts, self._sources, self._published = tasks, parts, sources, published
+        self._values = ReplacedValues()
         self._known: dict[tuple[Side, Groups], str] = {}
 
     def expect(self, side: Side, groups: Sequence[Groups]) -> None:
@@ -123,8 +126,8 @@ class RowsInTasks(ReleaseRows):
         asked = [
             RecountRequest(one.sql, one.before, {name: self.exported(name) for name in one.tables}, one.alone, one.wide) for one in groups
         ]
-        calls = [(part, None, asked) for part in self._parts] if side == "release" else [(None, part, asked) for part in self._sources]
-        made = self._tasks.each(answer, f"count {side}", calls)
+        parts = [(part, None) for part in self._parts] if side == "release" else [(None, part) for part in self._sources]
+        made = self._answers(f"count {side}", parts, asked)
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
@@ -133,14 +136,24 @@ class RowsInTasks(ReleaseRows):
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
         source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
-        return self._read(self._tasks.each(answer, "count all", [(written, source, [RecountRequest(statement)])])[0])
+        return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
+
+    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+        """Has tasks read the source joined to the tables from here on; what was counted of it is of its own values."""
+        exported = dict[str, Artifact]()
+        for name, table in tables.items():
+            self.connection.register(name, table)
+            exported[name] = self.exported(name)
+            self.connection.unregister(name)
+        self._values = ReplacedValues(exported, tuple(columns), tuple(joins))
+        self._known = {asked: sums for asked, sums in self._known.items() if asked[0] == "release"}
 
     def types(self, side: Side) -> dict[str, str]:
         """Returns DuckDB's types of the columns of a side."""
         if side == "release":
             return dict(self._published)
         described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {SOURCE})"
-        found = self._read(self._tasks.each(answer, "columns", [(None, self._sources[0], [RecountRequest(described)])])[0])
+        found = self._read(self._answers("columns", [(None, self._sources[0])], [RecountRequest(described)])[0])
         return {
             str(name): str(dtype) for name, dtype in self.connection.execute(f"SELECT column_name, column_type FROM {found}").fetchall()
         }
@@ -154,6 +167,9 @@ class RowsInTasks(ReleaseRows):
             return int(rows)
 
         return store.make(TALLIES.name, key, ".parquet", write)
+
+    def _answers(self, label: str, parts: Sequence[tuple[Any, Any]], asked: Sequence[RecountRequest]) -> list[list[Artifact]]:
+        return self._tasks.each(answer, label, [(*part, asked, self._values) for part in parts])
 
     def _read(self, made: Sequence[Artifact]) -> str:
         return files_sql([self._tasks.run.store.path(one) for one in made])
@@ -177,8 +193,8 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
         return recount_in_shares(run, written, source, kept, most)
     arguments = (run.job.in_task() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
-        return recount_of(run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
-    return recount_of(step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
+        return from_text(Recount, run_step(run, PHASE, recount_in_one, Call.once(RECOUNTED, "recount", arguments)))
+    return from_text(Recount, step_here(PHASE, "recount", lambda: recount_in_one(*arguments)))
 
 
 def _most(written: Written) -> int:
@@ -206,11 +222,13 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
     cuts = [source.files] if source.evolved else groups(source.files, most)
     sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
     try:
-        with connect(run.job, run.spill, last=True) as connection:
+        with connect(run.job, run.spill, last=True) as connection, file_error(written.what):
             apart = tasks.each(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
             rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
-            return _counted(tasks, rows, written, source, apart, kept)
+            counts = CountsInTasks(tasks, rows, written, source, apart, kept)
+            basis = RecountBasis(claim=written.claim, untreated=True)
+            return recount_by(tasks.job, counts, written.what, Original(SOURCE, source.columns), basis)
     finally:
         _forget(run, RECOUNTED, TALLIES)
 
@@ -221,47 +239,6 @@ def _forget(run: Run, *steps: StepCode) -> None:
         # Another run that has taken over may be in the midst of its own.
         run.work.check()
         run.store.remove(*(step.name for step in steps))
-
-
-def _counted(
-    tasks: RecountTasks, rows: RowsInTasks, written: Written, source: ChunkedSource, apart: Sequence[DividedRelease], kept: WrittenMembers
-) -> Recount:
-    job, original = tasks.job, Original(SOURCE, source.columns)
-    by_people = bool(kept.people and job.columns.person)
-    with file_error(written.what):
-        wholes = {
-            column: rows.exported(source_values_relation(job, rows, column, original, by_people=by_people))
-            for kind, column, _ in models_counted(job, by_people=by_people)
-            if needs_source_values(kind, by_people=by_people)
-        }
-    shares = len(apart[0].shares)
-    somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []
-    people = _people_of_shares(somebody, shares) if somebody else [WrittenMembers()] * shares
-    pieces = [tuple(part.shares[number] for part in apart) for number in range(shares)]
-    made = tasks.each(
-        count_classes_of,
-        "classes",
-        [
-            (written.what, number, piece, whose, source.columns, wholes)
-            for number, (piece, whose) in enumerate(zip(pieces, people, strict=True))
-        ],
-        keyed=False,
-    )
-    numbered = [read_classes(text) for text in made]
-    whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
-    whole = _with_everybody(tasks, written, somebody, whole)
-    beside = _beside(tasks, written, pieces, kept if by_people else WrittenMembers())
-    with file_error(written.what):
-        found, faults = verdict_of(job, rows, whole, beside, original, claim=written.claim, untreated=True)
-    faults += control_faults(
-        [(number, one.counts.records) for number, one in numbered],
-        {number: sum(one.rows for one in piece) for number, piece in enumerate(pieces)},
-    )
-    if found.source != source.records:
-        faults.append(f"of the source {found.source or 0:,} records were counted, and it has {source.records:,}")
-    if faults:
-        raise VerificationError(written.what, faults)
-    return found
 
 
 def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
@@ -278,38 +255,79 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _set_kept_apart(tasks: RecountTasks, kept: WrittenMembers, shares: int, parts: int) -> list[DividedMembers]:
-    """Sets apart who is in which class, in parts."""
-    cuts = groups(kept.people, parts)
-    calls = [(kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
-    return tasks.each(divide_written_members, "people", calls)
+def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
+    """Returns who is in the classes of a share."""
+    return WrittenMembers(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
-def _people_of_shares(made: Sequence[DividedMembers], shares: int) -> list[WrittenMembers]:
-    return [WrittenMembers(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
+class CountsInTasks(ReleaseCounts):
+    """A release whose records were set apart by class, so that tasks count its classes in shares."""
 
+    rows: RowsInTasks
 
-def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
-    """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
-    persons = whole.counts.persons
-    if not made or not persons:
-        return whole
-    shares = [(written.what, tuple(one.persons[number] for one in made)) for number in range(len(made[0].persons))]
-    found = tasks.each(count_persons_of, "persons", shares, keyed=False)
-    many: Counter[int] = Counter()
-    for pairs in found:
-        many.update({records: number for records, number in pairs})
-    counted = replace(
-        persons, released=many.total(), most_records=records_of_k(many, tasks.job.privacy.k), records_of_one=max(many, default=0)
-    )
-    return replace(whole, counts=by_person(whole.counts, counted))
+    def __init__(
+        self,
+        tasks: RecountTasks,
+        rows: RowsInTasks,
+        written: Written,
+        source: ChunkedSource,
+        apart: Sequence[DividedRelease],
+        kept: WrittenMembers,
+    ) -> None:
+        self.rows, self._tasks, self._written, self._source = rows, tasks, written, source
+        self._kept = kept if tasks.job.columns.person else WrittenMembers()
+        self._pieces = [tuple(part.shares[number] for part in apart) for number in range(len(apart[0].shares))]
+        self._counted: list[tuple[int, int]] = []
 
+    def classes(self, original: Original | None) -> ShareClasses:
+        """Has the classes of each share counted, and adds them up."""
+        job, rows, by_people = self._tasks.job, self.rows, bool(self._kept.people)
+        models = models_counted(job, by_people=by_people)
+        wholes = {
+            column: rows.exported(source_values_relation(job, rows, column, original, by_people=by_people))
+            for kind, column, _ in models
+            if needs_source_values(kind, by_people=by_people)
+        }
+        apart = self._people_apart() if by_people else []
+        calls = [
+            (self._written.what, number, piece, _members_of(apart, number), self._source.columns, wholes)
+            for number, piece in enumerate(self._pieces)
+        ]
+        shares = [from_text(ShareClasses, text) for text in self._tasks.each(count_classes_of, "classes", calls, keyed=False)]
+        self._counted = [(one.share, one.counts.records) for one in shares]
+        return self._with_everybody(apart, added(shares, [kind.least for kind, *_ in models]))
 
-def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: WrittenMembers) -> AdditionalCounts:
-    """Has one task count what needs all classes at once, if anything does."""
-    job = tasks.job
-    if not (job.columns.links or job.population or kept.people):
-        return AdditionalCounts()
-    records = tuple(one for piece in pieces for one in piece)
-    [text] = tasks.each(count_additional, "beside classes", [(written.what, records, kept)], keyed=False)
-    return read_additional_counts(text)
+    def additional(self) -> AdditionalCounts:
+        """Has one task count the rest, if there is any."""
+        job = self._tasks.job
+        if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
+            return AdditionalCounts()
+        records = tuple(one for piece in self._pieces for one in piece)
+        [text] = self._tasks.each(count_additional_of, "beside classes", [(self._written.what, records, self._kept)], keyed=False)
+        return from_text(AdditionalCounts, text)
+
+    def control_faults(self, found: Recount) -> list[str]:
+        """Returns whether shares have other records than were set apart for them, or the source others than it has."""
+        faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
+        if found.source != self._source.records:
+            faults.append(f"of the source {found.source or 0:,} records were counted, and it has {self._source.records:,}")
+        return faults
+
+    def _people_apart(self) -> list[DividedMembers]:
+        """Sets apart who is in which class, in parts."""
+        shares = len(self._pieces)
+        cuts = groups(self._kept.people, len(self._pieces[0]))
+        calls = [(self._kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
+        return self._tasks.each(divide_written_members, "people", calls)
+
+    def _with_everybody(self, apart: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
+        """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
+        persons, what, k = whole.counts.persons, self._written.what, self._tasks.job.privacy.k
+        if not apart or not persons:
+            return whole
+        shares = [(what, tuple(one.persons[number] for one in apart)) for number in range(len(apart[0].persons))]
+        many: Counter[int] = Counter()
+        for pairs in self._tasks.each(count_persons_of, "persons", shares, keyed=False):
+            many.update({records: number for records, number in pairs})
+        found = replace(persons, released=many.total(), most_records=records_of_k(many, k), records_of_one=max(many, default=0))
+        return replace(whole, counts=by_person(whole.counts, found))

@@ -21,18 +21,17 @@ from typing import Any, Protocol, TypeVar
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError, PointerError
-from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
+from schemas.job.source import address_faults, is_address
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.publication.deliveries import create_object, fetch_object, put_object, replace_object, unpublished
-from tasks.publication.staging import Published, publish, published
+from tasks.publication.staging import Published, publish, published, unaltered_manifest
 from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, manifest_of
 from tasks.store.bucket import file_system, object_within, sanitised_errors
-from tasks.store.files import file_digest
+from tasks.store.files import clear_temporary_folders, file_digest, temporary_folder
 from tasks.store.keys import fingerprint_of
-from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 Read = TypeVar("Read")
 
@@ -80,11 +79,11 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
         release: Its id.
         work: The work, while it is held.
     """
-    return recalled_by(job, release, work, manifest_of, published)
+    return recalled_by(job, release, work, manifest_of, unaltered_manifest)
 
 
 def recalled_by(
-    job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Job, str], Published | None]
+    job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
 ) -> Published | None:
     """Does what ``recall`` does for manifests of any kind.
 
@@ -93,10 +92,10 @@ def recalled_by(
         release: Its id.
         work: The work, while it is held.
         read: Reads the manifest that a store has; the address is for messages.
-        here: Does the same of a target that is a folder.
+        here: Reads that of a release in a folder.
     """
     if not job.target_address:
-        return here(job, release)
+        return published(job, release, here)
     if (manifest := _remote_manifest(job, release, read)) is None:
         return None
     system, root = file_system(job.target_address)

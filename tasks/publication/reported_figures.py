@@ -20,7 +20,7 @@ from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import Outcome
-from tasks.release.keyed_digests import keyed_file
+from tasks.release.manifest import keyed_file
 from tasks.source.chunks import ChunkedSource
 from tasks.store.secret import FolderSecret
 

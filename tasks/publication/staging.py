@@ -16,8 +16,7 @@ from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.errors.storage import PointerError
-from schemas.job.digest import job_digest
-from schemas.job.job import Job
+from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Signable, has_valid_digest, listing
 from schemas.release.files import Document
@@ -29,9 +28,19 @@ from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_atomically
+from tasks.store.files import (
+    CURRENT,
+    USER_UMASK,
+    clear_staging,
+    file_digest,
+    flush,
+    open_folder,
+    open_up,
+    private_folder,
+    staging_prefix,
+    write_atomically,
+)
 from tasks.store.secret import secret_of
-from tasks.store.temporary_folders import CURRENT, clear_staging, staging_prefix
 from tasks.verification.job_figures import stated_faults
 
 if TYPE_CHECKING:
@@ -50,20 +59,30 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
-def published(job: Job, release: str) -> Manifest | None:
-    """Returns the manifest of a release if it is published, and names it in CURRENT."""
+def published(job: Job, release: str, read: Callable[[Path], Published]) -> Published | None:
+    """Returns the manifest of a release if it is published in a folder, and names it in CURRENT.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        read: Reads the manifest of a folder, if it is as it was written.
+    """
     folder = job.target_path / release
     if not folder.is_dir():
         return None
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise StorageError.altered(release, 1)
-    lost = count_missing_files(folder, manifest)
-    # Manifests of earlier formats had no seal.
-    lost += manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))
-    if lost:
+    manifest = read(folder)
+    if lost := count_missing_files(folder, manifest):
         raise StorageError.altered(release, lost)
     point_current(job, release)
+    return manifest
+
+
+def unaltered_manifest(folder: Path) -> Manifest:
+    """Returns the manifest of a release of one table, if it is as it was written."""
+    manifest = read_manifest(folder)
+    # Manifests of earlier formats had no seal.
+    if manifest is None or (manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))):
+        raise StorageError.altered(folder.name, 1)
     return manifest
 
 

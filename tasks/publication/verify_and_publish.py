@@ -42,7 +42,7 @@ from tasks.publication.reported_figures import increment_of, reported_repeating_
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
-from tasks.release.keyed_digests import keyed_hierarchies
+from tasks.release.manifest import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import write_atomically
@@ -163,7 +163,7 @@ def _verified_and_published(
 ) -> PublishedRelease:
     job, release = run.job, release_id(run.job, source)
     # What follows knows only the job.
-    forget_large_coding(job)
+    forget_large_coding(job, run.store)
     with run.phase("identifiers"):
         repeats = find_repeating_identifiers(run, source)
         known = KnownRecords(run, source)

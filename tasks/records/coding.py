@@ -20,7 +20,7 @@ from core.units.rows import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
-from tasks.counting.chunk_people import person_key
+from tasks.counting.chunk_histograms import person_key
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -179,17 +178,12 @@ def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray
     return classes
 
 
-_loaded: dict[tuple[str, ...], LabelledClasses] = {}
-_loading = Lock()
-
-
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Reads what the classes publish, once per process."""
-    key = (*coding.key, artifacts.classes.sha256, job.intervals)
-    with _loading:
-        if key not in _loaded:
-            table = read_table(store, artifacts.classes)
-            labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
-            _loaded.clear()
-            _loaded[key] = LabelledClasses(labels, table["records"].to_numpy())
-        return _loaded[key]
+    """Reads what the classes publish, once for all chunks."""
+
+    def read() -> LabelledClasses:
+        table = read_table(store, artifacts.classes)
+        labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
+        return LabelledClasses(labels, table["records"].to_numpy())
+
+    return store.load("classes", (*coding.key, artifacts.classes.sha256, job.intervals), read)

@@ -16,9 +16,8 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import LabelledClasses, assigned, load_classes
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
-from tasks.writing.classes import count_additional_columns, write_class_records
 from tasks.writing.people import Assigned, WrittenPersons
-from tasks.writing.rewriting import ChunkPosition, Rewriting, rewrite
+from tasks.writing.rewriting import ChunkPosition, Rewriting, count_additional_columns, rewrite, write_class_records
 
 
 @dataclass(frozen=True)

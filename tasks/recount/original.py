@@ -12,16 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.recount.groups import RECORDS, Groups
-from core.recount.source_rows import bounded_sql, without_spellings_sql
+from core.recount.groups import RECORDS, Groups, bounded_sql, without_spellings_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, listed
-from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.job.source import is_address
 from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
-from tasks.release.keyed_digests import hierarchies_as_in, is_of_files
+from tasks.release.manifest import hierarchies_as_in, is_of_files
 from tasks.source.bounds.unpacked import UNIT
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition

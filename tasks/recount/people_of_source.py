@@ -66,8 +66,9 @@ def people_of_source(
         return PeopleOfSource(because=unknown)
     with connect(job, folder / "spill", last=True) as connection:
         release = relation_of(connection, files, layout)
-        original = published_source(connection, job, original, release).original
-        sides = release_and_source(job, RowsHere(connection, release, original.relation), original)
+        rows = RowsHere(connection, release, original.relation)
+        original = published_source(job, rows, original).original
+        sides = release_and_source(job, rows, original)
         if sides.lacking(job):
             return PeopleOfSource(because="columns of the source are missing")
         expect_labels(job, sides)

@@ -30,8 +30,8 @@ from tasks.store.database import quote
 
 RANGE = re.compile(r"\{?\[.+ - .+[\])](, null\})?")
 """Labels that are ranges, with or without nulls."""
-Pairs = Counter[tuple[int, int]]
-"""Number of classes by their records in the data and the rows of the population that they fit."""
+Fitting = tuple[tuple[int, int, int], ...]
+"""Records of a class in the data, rows of the population that it fits, and how many classes have both numbers, in this order."""
 
 
 def population_of(job: Job) -> Original | None:
@@ -54,7 +54,7 @@ def population_of(job: Job) -> Original | None:
     return Original(relation([(file, ()) for file in dict.fromkeys(files)]), columns)
 
 
-def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Pairs] | None:
+def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
     """Counts the rows of the population, and the classes by their records and the rows that their labels fit.
 
     Args:
@@ -81,8 +81,8 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         places.append(mine)
     weights = rows["weight"].to_numpy().astype(np.int64)
     fitting = rows_within(spans, np.stack(numbers, axis=1), np.stack(places, axis=1), weights)
-    pairs = zip(classes["records"].to_numpy().tolist(), fitting.tolist(), strict=True)
-    return int(weights.sum()), Counter(pairs)
+    pairs = Counter(zip(classes["records"].to_numpy().tolist(), fitting.tolist(), strict=True))
+    return int(weights.sum()), tuple(sorted((held, rows, number) for (held, rows), number in pairs.items()))
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:

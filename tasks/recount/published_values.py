@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.groups import Groups, with_replaced_values_sql
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, released_column
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, numeric, plain_values, publication_of
@@ -18,7 +19,7 @@ from core.recount.people import somebody_sql
 from core.recount.truth import label_groups, passed_sql
 from schemas.errors.base import counted
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
@@ -27,7 +28,7 @@ from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original, fetched, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.rows import ReleaseRows, types_of
+from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -52,7 +53,7 @@ class PublishedSource:
 
     def of(self, relation: str) -> str:
         """Returns some records with their values as they are published."""
-        return f"(SELECT s.* REPLACE ({', '.join(self.columns)}) FROM {relation} AS s {' '.join(self.joins)})"
+        return with_replaced_values_sql(relation, self.columns, self.joins)
 
 
 class PublishedHolders(NamedTuple):
@@ -67,42 +68,37 @@ class PublishedHolders(NamedTuple):
     persons: dict[str, bool]
 
 
-def published_source(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, release: str, holders: PublishedHolders | None = None
-) -> PublishedSource:
-    """Works out what is published of the source's values, and returns the source so.
+def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
+    """Works out what is published of the source's values, and returns the source so, as the rows have it from here on.
 
     Args:
-        connection: The database; it gets a table for each column.
         job: Says how columns are published.
-        original: The source as it is.
-        release: What the files are read as.
+        rows: Of the release and of the source as it is.
+        original: The source.
         holders: Who has which value, where the source alone does not say it.
     """
     if not job.columns.ways:
         return PublishedSource(original)
-    holders = holders or PublishedHolders(original.relation, original.persons(job))
-    joins, replaced, figures = [], [], {}
+    holders = holders or PublishedHolders(rows.source, original.persons(job))
+    joins, replaced, figures, tables = list[str](), list[str](), dict[str, ColumnPublication](), dict[str, pa.Table]()
+    types = rows.types("source")
     for number, (name, way) in enumerate(job.columns.ways.items()):
         table, column = f"published_{number}", quote(name)
-        values, kind, floating, made = _worked_out(connection, job, original, holders, name)
+        values, kind, floating, made = _worked_out(job, rows, original, holders, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
-        held = fetched(connection, f"SELECT {column} AS value, count(*) AS records FROM {release} GROUP BY 1")
+        held = fetched(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
         left = [one if one in present or not counts_people(way) else made.other_values for one in made.published]
-        mapped = pa.table({"value": pa.concat_arrays([values, pa.nulls(1, values.type)]), "published": as_column(left, out)})
-        connection.register("mapped", mapped)
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM mapped")
-        connection.unregister("mapped")
+        tables[table] = pa.table({"value": pa.concat_arrays([values, pa.nulls(1, values.type)]), "published": as_column(left, out)})
         own = f"s.{column}" if not floating else f"CASE WHEN isfinite(s.{column}) THEN s.{column} END"
         joins.append(f"LEFT JOIN {table} ON {own} IS NOT DISTINCT FROM {table}.value")
         # DuckDB reads moments of a file in one unit, and those of a table in memory in theirs.
-        moments = f"::{types_of(connection, original.relation)[name]}" if pt.is_timestamp(kind) else ""
+        moments = f"::{types[name]}" if pt.is_timestamp(kind) else ""
         replaced.append(f"{table}.published{moments} AS {column}")
-    made_so = PublishedSource(original, figures, joins, replaced)
-    return replace(made_so, original=original._replace(relation=made_so.of(original.relation)))
+    rows.publish(tables, replaced, joins)
+    return PublishedSource(original._replace(relation=rows.source), figures, joins, replaced)
 
 
 def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -> list[Any]:
@@ -111,18 +107,18 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 
 
 def _worked_out(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, holders: PublishedHolders, name: str
+    job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
     k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
     every = isinstance(way, Publishing)
-    type_of = fetched(connection, f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0")["value"].type
+    empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
+    type_of = fetched(rows.connection, f"FROM {empty}")["value"].type
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
     names = f"({', '.join(persons)})"
     people = f"count(DISTINCT {names}) FILTER ({somebody_sql(persons)})" if persons else "count(*)"
     counts = f"SELECT {column} AS value, {people} AS people, count(*) AS records FROM {relation} GROUP BY 1"
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE value_counts AS {counts}")
     first = "SELECT value, people AS first FROM value_counts"
     if persons:
         few = "true" if every else f"c.people < {k:d}"
@@ -131,18 +127,19 @@ def _worked_out(
             f"ON s.own = c.value WHERE {somebody_sql(persons)} AND {few} GROUP BY {', '.join(persons)}"
         )
         first = f"SELECT value, count(*) AS first FROM ({least}) GROUP BY 1"
-    found = fetched(
-        connection,
-        f"SELECT c.value, people, coalesce(f.first, 0) AS first, records FROM value_counts AS c LEFT JOIN ({first}) AS f "
-        "ON c.value = f.value ORDER BY c.value NULLS LAST",
+    every_value = rows.counted(
+        f"WITH value_counts AS MATERIALIZED ({counts}) SELECT c.value, people, coalesce(f.first, 0) AS first, records "
+        f"FROM value_counts AS c LEFT JOIN ({first}) AS f ON c.value = f.value",
+        "source",
     )
+    found = fetched(rows.connection, f"FROM {every_value} ORDER BY value NULLS LAST")
     there = len(found["value"]) - found["value"].null_count
     values = with_source_types(found["value"].slice(0, there), original, name)
     others = [found[one].to_pylist() for one in ("people", "first", "records")]
-    rows = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
+    counted_values = [ValueCount(*row) for row in zip(plain_values(values), *(one[:there] for one in others), strict=True)]
     nulls = int(others[0][there]) if there < len(others[0]) else 0
-    rest = sum(row.first if persons else row.people for row in rows if row.people < k)
-    return values, values.type, floating, publication_of(rows, nulls, rest, values.type, way, k)
+    rest = sum(one.first if persons else one.people for one in counted_values if one.people < k)
+    return values, values.type, floating, publication_of(counted_values, nulls, rest, values.type, way, k)
 
 
 def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:

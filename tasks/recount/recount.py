@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,19 +22,71 @@ from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
+from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import RowsHere, are_wide, column_faults_of, read_faults
+from tasks.recount.rows import ReleaseRows, RowsHere, are_wide, column_faults_of, read_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
-from tasks.recount.together import count_together_of_people
-from tasks.recount.verdict import AdditionalCounts, verdict_of
+from tasks.recount.verdict import AdditionalCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
 from tasks.store.work_folder import temporary_folder_of
+
+
+class ReleaseCounts(ABC):
+    """What is counted of a release: at hand in one database, or in shares by tasks.
+
+    Attributes:
+        rows: Of the release and of its source.
+    """
+
+    rows: ReleaseRows
+
+    @abstractmethod
+    def classes(self, original: Original | None) -> ShareClasses:
+        """Counts what is counted in each class by itself.
+
+        Args:
+            original: The source as it is published, if it is at hand.
+        """
+
+    @abstractmethod
+    def additional(self) -> AdditionalCounts:
+        """Counts what needs all classes at once; called after ``classes``."""
+
+    def control_faults(self, _found: Recount) -> list[str]:
+        """Returns where what was counted is not all of the release and its source, each once."""
+        return []
+
+
+class CountsHere(ReleaseCounts):
+    """A release that is one share, counted in a database."""
+
+    def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
+        self.rows, self._job, self._people = rows, job, people
+
+    def classes(self, original: Original | None) -> ShareClasses:
+        """Counts all classes."""
+        job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
+        found = count_in_classes(
+            job,
+            rows.connection,
+            rows.release,
+            self._people,
+            original,
+            lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
+            rows.alike(rows.release),
+        )
+        # What the classes took is given back before values and labels are held.
+        give_back()
+        return found
+
+    def additional(self) -> AdditionalCounts:
+        """Counts the rest; the persons of classes are in the database."""
+        return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
 
 def recount(
@@ -42,13 +96,8 @@ def recount(
     what: str,
     original: Original | None = None,
     layout: Csv = TEXT,
-    unproved: str = "",
     people: PeopleFiles | None = None,
-    shared_by: int = 0,
-    claim: ClaimedLevels | None = None,
-    uncounted: str = "",
-    *,
-    untreated: bool = False,
+    basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -60,49 +109,65 @@ def recount(
         original: The source: of its records those of the files must be, from its distribution t-closeness is measured, and pseudonyms are
             compared with its identifiers. Without it only the files themselves are counted.
         layout: How CSV files are read.
-        unproved: Why the records are not to be held against the source, if they are not.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
-        shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
-        claim: The levels that labels are said to be of, where they are of any.
-        uncounted: Why it is not known who is in which class, where it is not.
-        untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
+        basis: What else is known of the release.
     """
-    if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
-        raise VerificationError(what, faults)
-    with connect(job, spill, last=True) as connection, file_error(what):
+    with written_rows(job, files, spill, what, layout, last=True) as (connection, source, faults):
+        if faults:
+            raise VerificationError(what, faults)
         if original:
             let_read(connection, original.relation)
-        source = read_once(connection, files, layout)
-        if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
-            raise VerificationError(what, faults)
-        published = published_source(connection, job, original, source) if original and not unproved else None
-        original = published.original if published else original
         rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
             rows.concatenate([relation_of(connection, [file]) for file in some])
-        qids, by_people = [quote(name) for name in published_qids(job)], bool(people and job.columns.person)
-        classes = count_in_classes(
-            job,
-            connection,
-            source,
-            people,
-            original,
-            lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
-            rows.alike(source),
-        )
-        # What the classes took is given back before values and labels are held.
-        give_back()
-        of_people = count_together_of_people(job, connection, people)
-        beside = AdditionalCounts(
-            count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people
-        )
-        found, faults = verdict_of(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted, untreated=untreated)
-        found = replace(found, published=published.figures if published else {})
-        faults += few_people_faults(connection, job, source, people)
-    if faults:
+        return recount_by(job, CountsHere(job, rows, people), what, original, basis)
+
+
+def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | None, basis: RecountBasis) -> Recount:
+    """Recounts a release, in however many shares it is counted, and refuses it where it does not keep what the job promises.
+
+    Args:
+        job: All that is known.
+        counts: Counts of the release.
+        what: How it is called in a message.
+        original: The source as it is, if it is at hand.
+        basis: What else is known of the release.
+    """
+    published = published_source(job, counts.rows, original) if original and not basis.unproved else None
+    original = published.original if published else original
+    classes, beside = counts.classes(original), counts.additional()
+    found, faults = verdict_of(job, counts.rows, classes, beside, original, basis)
+    found = replace(found, published=published.figures if published else {})
+    if faults := [*faults, *beside.few, *counts.control_faults(found)]:
         raise VerificationError(what, faults)
     return found
+
+
+@contextmanager
+def written_rows(
+    job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, *, last: bool = False
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
+    """Yields a database, what it reads data files as, and what is wrong with their columns.
+
+    Args:
+        job: The job.
+        files: The data files.
+        spill: Folder for DuckDB's spill files.
+        what: How the release is called in a message.
+        layout: How CSV files are read.
+        last: As for ``connect``.
+    """
+    faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
+    with connect(job, spill, last=last) as connection, file_error(what):
+        source = relation_of(connection, files, layout)
+        if files[0].suffix == ".csv":
+            # Taken apart once, into a table that is spilled where it is large.
+            connection.execute(f"CREATE TEMP TABLE parsed AS SELECT * FROM {source}")
+            source = "parsed"
+        if not faults and files[0].suffix != ".parquet":
+            faults = read_faults(job, connection, source)
+        yield connection, source, faults
 
 
 def count_in_classes(
@@ -125,8 +190,8 @@ def count_in_classes(
         whole_of: As for ``count_spreads``.
         alike: The same records, equal ones together, where they were put together.
     """
-    qids, records = [quote(name) for name in published_qids(job)], alike or Alike(source)
-    counts = count_classes(connection, records, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
+    qids = [quote(name) for name in published_qids(job)]
+    counts = count_classes(connection, alike or Alike(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
         counts = by_person(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
@@ -135,18 +200,24 @@ def count_in_classes(
     return ShareClasses(counts, spreads, unexpected)
 
 
+def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> AdditionalCounts:
+    """Counts what needs all classes at once.
+
+    Args:
+        job: The job.
+        connection: The database, with the table of combinations where persons are counted.
+        source: What it reads all records as.
+        people: Who is in the classes, for jobs that name persons.
+    """
+    together = count_together_of_people(job, connection, people)
+    linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
+    population = count_in_population(job, connection, source)
+    return AdditionalCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
+
+
 def by_person(classes: Recount, persons: PersonCount) -> Recount:
     """Returns classes with what k is about counted in persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
-
-
-def read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
-    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large."""
-    relation = relation_of(connection, files, layout)
-    if files[0].suffix != ".csv":
-        return relation
-    connection.execute(f"CREATE TEMP TABLE parsed AS SELECT * FROM {relation}")
-    return "parsed"
 
 
 def count_classes(
@@ -208,8 +279,8 @@ def verify_against(
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
                 faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
-            known = unproved, found_out.files, k_of(manifest), claim, found_out.because
-            found = recount(job, files, spill, f"'{release}'", original, layout, *known)
+            basis = RecountBasis(unproved, k_of(manifest), claim, found_out.because)
+            found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     if manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.classes import column_faults
-from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql
+from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql, with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -50,6 +50,16 @@ class ReleaseRows(ABC):
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
         """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once."""
+
+    @abstractmethod
+    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+        """Reads the source from here on with the values that are published in the place of its own.
+
+        Args:
+            tables: Tables that are joined, by name.
+            columns: As for ``core.recount.groups.with_replaced_values_sql``.
+            joins: As there.
+        """
 
     @abstractmethod
     def types(self, side: Side) -> dict[str, str]:
@@ -120,6 +130,14 @@ class RowsHere(ReleaseRows):
     def counted(self, statement: str, *_: Side) -> str:
         """Returns the statement as part of the one that is to come."""
         return f"({statement})"
+
+    def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+        """Makes the tables, and reads the source joined to them."""
+        for name, table in tables.items():
+            self.connection.register("made", table)
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
+            self.connection.unregister("made")
+        self.source = with_replaced_values_sql(self.source, columns, joins)
 
     def types(self, side: Side) -> dict[str, str]:
         """Returns DuckDB's types of the columns of a side."""

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from core.recount.classes import Recount
-from core.recount.linked import LinkCount
-from core.recount.people import combinations_sql
-from core.recount.shares import ShareClasses, share_sql
+from core.recount.shares import share_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_qids
-from tasks.recount.original import Original
-from tasks.recount.people import COMBINATIONS, PeopleFiles, count_linked, read_people
-from tasks.recount.population import count_in_population
-from tasks.recount.recount import count_in_classes, read_once
-from tasks.recount.rows import column_faults_of, read_faults, types_of
-from tasks.recount.together import Counts, count_together_of_people
-from tasks.recount.verdict import AdditionalCounts
-from tasks.release.files import Csv, file_error
-from tasks.store.database import connect, literal, quote
+from tasks.recount.people import PeopleFiles, read_people
+from tasks.recount.rows import types_of
+from tasks.store.database import literal, quote
 from tasks.store.store import Artifact
 
+Counted = TypeVar("Counted")
 Keep = Callable[[int, Callable[[Path], int]], Artifact]
 """Keeps a table of a share: its number, and what writes it."""
 
@@ -55,34 +44,11 @@ class DividedRelease(BaseModel):
     faults: tuple[str, ...] = ()
 
 
-@contextmanager
-def written_rows(
-    job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, view: str
-) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[str]]]:
-    """Yields a database with a view of data files, and what is wrong with their columns.
-
-    Args:
-        job: The job.
-        files: The data files.
-        spill: Folder for DuckDB's spill files.
-        what: How the release is called in a message.
-        layout: How CSV files are read.
-        view: Its name.
-    """
-    faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
-    with connect(job, spill) as connection, file_error(what):
-        source = read_once(connection, files, layout)
-        if not faults and files[0].suffix != ".parquet":
-            faults = read_faults(job, connection, source)
-        connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {source}")
-        yield connection, faults
-
-
 def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
     """Sets the records of data files apart by the classes that they are in, with what is counted in classes."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
-    wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking])
+    wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking, *columns.ways])
     share = share_sql({quote(name): types[name] for name in qids}, shares)
     made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), shares, keep)
     return DividedRelease(shares=made, records=sum(one.rows for one in made), types=types)
@@ -160,88 +126,21 @@ def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequenc
     return ", ".join(f"{name} {dtype}" for name, (_, dtype, *_) in zip(names, described, strict=True))
 
 
-_CLASSES: TypeAdapter[ShareClasses] = TypeAdapter(ShareClasses)
-_RECOUNT = TypeAdapter(Recount)
-_TOGETHER: TypeAdapter[Counts] = TypeAdapter(Counts)
-_LINKED: TypeAdapter[tuple[LinkCount, ...]] = TypeAdapter(tuple[LinkCount, ...])
-
-Population = tuple[int, Mapping[tuple[int, int], int]] | None
-"""As a recount has it."""
-
-
 def files_sql(paths: Sequence[Path]) -> str:
     """Returns what DuckDB reads tables of tasks as."""
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
-def count_share(
-    connection: duckdb.DuckDBPyConnection,
-    job: Job,
-    number: int,
-    share: Sequence[Path],
-    people: PeopleFiles | None,
-    columns: pa.Schema,
-    wholes: Mapping[str, Path],
-) -> str:
-    """Counts the classes of a share; returns it as text.
+def to_text(found: Any) -> str:
+    """Returns what was counted as text, which no engine takes for anything else."""
+    return json.dumps(TypeAdapter(type(found)).dump_python(found))
+
+
+def from_text(kind: type[Counted], text: str) -> Counted:
+    """Returns what was counted of a text.
 
     Args:
-        connection: A database.
-        job: The job.
-        number: Which share it is.
-        share: The share's records, in parts.
-        people: Who is in its classes, for jobs that name persons.
-        columns: Types of the source's columns.
-        wholes: By sensitive column, the values that classes are compared with and their records.
+        kind: A class of data without keys other than texts and numbers.
+        text: See ``to_text``.
     """
-    found = count_in_classes(job, connection, files_sql(share), people, Original("", columns), lambda column: files_sql([wholes[column]]))
-    return json.dumps([number, _CLASSES.dump_python(found)])
-
-
-def read_classes(text: str) -> tuple[int, ShareClasses]:
-    """Returns which share it is, and what was counted in it."""
-    number, found = json.loads(text)
-    return int(number), _CLASSES.validate_python(found)
-
-
-def additional_counts(connection: duckdb.DuckDBPyConnection, job: Job, records: Sequence[Path], people: PeopleFiles | None) -> str:
-    """Counts what needs all classes at once; returns it as text.
-
-    Args:
-        connection: A database.
-        job: The job.
-        records: All records, set apart or not.
-        people: Who is in the classes, for jobs that name persons.
-    """
-    source, qids = files_sql(records), [quote(name) for name in published_qids(job)]
-    if people:
-        connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    linked = count_linked(job, connection, source, qids, people)
-    together = _TOGETHER.dump_python(count_together_of_people(job, connection, people))
-    return json.dumps([_LINKED.dump_python(linked), _pairs(count_in_population(job, connection, source)), together])
-
-
-def read_additional_counts(text: str) -> AdditionalCounts:
-    """Returns what was counted beside the classes."""
-    linked, population, together = json.loads(text)
-    return AdditionalCounts(_LINKED.validate_python(linked), _population(population), _TOGETHER.validate_python(together))
-
-
-def recount_text(found: Recount) -> str:
-    """Returns a recount as text."""
-    return json.dumps([_RECOUNT.dump_python(replace(found, population=None)), _pairs(found.population)])
-
-
-def recount_of(text: str) -> Recount:
-    """Returns the recount of a text."""
-    found, population = json.loads(text)
-    return replace(_RECOUNT.validate_python(found), population=_population(population))
-
-
-def _pairs(population: Population) -> list[Any] | None:
-    """Returns pairs as JSON has them, in which they can be no keys."""
-    return [population[0], [[*pair, classes] for pair, classes in population[1].items()]] if population else None
-
-
-def _population(pairs: list[Any] | None) -> Population:
-    return (pairs[0], {(one, other): classes for one, other, classes in pairs[1]}) if pairs else None
+    return TypeAdapter(kind).validate_python(json.loads(text))

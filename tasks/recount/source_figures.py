@@ -8,8 +8,8 @@ from pathlib import Path
 
 import duckdb
 
+from core.recount.groups import withheld_sql
 from core.recount.people import somebody_sql
-from core.recount.source_rows import withheld_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
 from tasks.store.database import connect, quote

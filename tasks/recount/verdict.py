@@ -30,11 +30,11 @@ from schemas.release.claimed_levels import ClaimedLevels, in_ranges
 from schemas.release.figures import Kind
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, fetched, with_source_types
-from tasks.recount.people import not_counted
+from tasks.recount.people import columns_of_job, combined_pairs, count_together, not_counted
+from tasks.recount.population import Fitting
 from tasks.recount.published_values import column_losses, passed_columns
 from tasks.recount.rows import ReleaseRows
 from tasks.recount.spreads import spread_faults
-from tasks.recount.together import columns_of_job, combined_pairs, count_together
 from tasks.recount.truth import Truth, truth_of
 from tasks.store.database import quote
 
@@ -101,25 +101,41 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
 
 
 class AdditionalCounts(NamedTuple):
-    """What is counted beside the classes: who is linked, rows of the population, and what columns tell together of persons."""
+    """What is counted beside the classes.
+
+    Attributes:
+        linked: Who is linked.
+        population: Rows of the population, and classes by the rows that they fit.
+        together: What columns tell together of persons.
+        few: Faults of columns whose published values fewer than k people have.
+    """
 
     linked: tuple[LinkCount, ...] = ()
-    population: tuple[int, Mapping[tuple[int, int], int]] | None = None
+    population: tuple[int, Fitting] | None = None
     together: Mapping[Kind, TogetherCount] = {}
+    few: tuple[str, ...] = ()
+
+
+class RecountBasis(NamedTuple):
+    """What a recount knows of a release besides its files and the source.
+
+    Attributes:
+        unproved: Why the records are not to be held against the source, if they are not.
+        shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
+        claim: The levels that labels are said to be of, where they are of any.
+        uncounted: Why it is not known who is in which class, where it is not.
+        untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
+    """
+
+    unproved: str = ""
+    shared_by: int = 0
+    claim: ClaimedLevels | None = None
+    uncounted: str = ""
+    untreated: bool = False
 
 
 def verdict_of(
-    job: Job,
-    rows: ReleaseRows,
-    classes: ShareClasses,
-    beside: AdditionalCounts,
-    original: Original | None,
-    unproved: str = "",
-    shared_by: int = 0,
-    claim: ClaimedLevels | None = None,
-    uncounted: str = "",
-    *,
-    untreated: bool = False,
+    job: Job, rows: ReleaseRows, classes: ShareClasses, beside: AdditionalCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
     """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
 
@@ -128,29 +144,25 @@ def verdict_of(
         rows: Of the release and of its source.
         classes: What was counted in classes.
         beside: What was counted beside them.
-        original: As for ``recount``.
-        unproved: As there.
-        shared_by: As there.
-        claim: As there.
-        uncounted: As there.
-        untreated: As there.
+        original: The source, if it is at hand.
+        basis: What else is known of the release.
     """
-    counts, linked = classes.counts, beside.linked
+    counts, linked, unproved = classes.counts, beside.linked, basis.unproved
     spread, measured, unspread = spread_faults(job, classes, by_people=bool(counts.persons))
     _expect(job, rows)
     hidden = _hidden_faults(job, rows)
-    hidden += [] if unproved else endpoint_faults(job, rows, original, shared_by)
+    hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, beside.together, by_people=bool(counts.persons))
-    records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, claim)
+    records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
     told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
-    unverified = not_counted(unspread, uncounted) if job.columns.person and not counts.persons else []
+    unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not counts.persons else []
     found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     if original:
         # Where all records are published, what was counted of the source is what the files hold.
-        passed = passed_columns(job, rows) if untreated and found.records < (records or found.records) else {}
+        passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
     return found, promise_faults(job, found) + mismatching_links(linked) + unexpected + spread + hidden + truth.faults
 

@@ -14,7 +14,6 @@ from core.recount.relational.history_counts import TablesRecount
 from schemas.attacks.figures import attacks_sentence, broken_attacks
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
-from schemas.job.job import Job
 from schemas.relational.manifest import ReleasedPersons, TablesManifest
 from schemas.relational.table_jobs import lasting_key, table_job, tables_digest, words_of_key
 from schemas.relational.tables_job import TablesJob
@@ -22,12 +21,11 @@ from schemas.release.files import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.peak_memory import give_back, peak_rss
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.engine.versions import versions
 from tasks.publication.refusals import refusing
 from tasks.publication.remote_target import publish_staged, recalled_by, withdrawn_if_refused
-from tasks.publication.staging import count_missing_files, point_current, staging_folder, write_signed_documents
+from tasks.publication.staging import staging_folder, write_signed_documents
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.relational.tables import WrittenTables, recount_tables
 from tasks.relational.earlier.comparing import ComparedTables, compared_tables
@@ -64,22 +62,11 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
     """Returns a release that is published already, and names it in CURRENT."""
-    manifest = recalled_by(run.job, release, run.work, written_manifest, _published_here)
+    manifest = recalled_by(run.job, release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
     run.published()
     return PublishedTables(manifest, run.job.target_path / release, new=False)
-
-
-def _published_here(job: Job, release: str) -> TablesManifest | None:
-    folder = job.target_path / release
-    if not folder.is_dir():
-        return None
-    manifest = read_tables_manifest(folder)
-    if lost := count_missing_files(folder, manifest):
-        raise StorageError.altered(release, lost)
-    point_current(job, release)
-    return manifest
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:

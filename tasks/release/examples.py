@@ -122,7 +122,7 @@ def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str
 
 
 def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
-    """Returns the statement that reads the other columns of the chosen classes, as text; a null is as equal to a null as in GROUP BY."""
+    """Returns the statement that reads other columns, as text, of records in the classes of table ``chosen``, nulls being equal."""
     same = " AND ".join(f"files.{quote(name)} IS NOT DISTINCT FROM chosen.q{place}" for place, name in enumerate(qids))
     own = "".join(f", files.{quote(name)}::VARCHAR AS o{place}" for place, name in enumerate(others))
     return f"SELECT chosen.third{own} FROM {source} AS files JOIN chosen ON {same}"

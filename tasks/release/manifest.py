@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
-from schemas.reading.regular_files import content_of
+from schemas.job.job import Job, hierarchies_of, job_digest
+from schemas.reading.yaml_reading import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
+from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
@@ -114,3 +116,45 @@ def read_manifest(release: Path) -> Manifest | None:
     manifest = manifest_of(manifest_content(release), str(release))
     check_names(str(release), (file.path for file in manifest.files))
     return manifest
+
+
+OF_HIERARCHY = 32
+"""Digits that tell a hierarchy."""
+
+
+def keyed_job(job: Job, secret: FolderSecret) -> str:
+    """Returns the digest of a job as a manifest bears it."""
+    return secret.keyed("job", job_digest(job))
+
+
+def keyed_file(digest: str, secret: FolderSecret) -> str:
+    """Returns the digest of a file of the source as a manifest bears it."""
+    return secret.keyed("file", digest)
+
+
+def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
+    """Returns the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it."""
+    return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
+
+
+def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
+    """Tells whether a manifest is of this job, as far as secrets that are known can tell."""
+    return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
+
+
+def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
+    """Returns the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike."""
+    mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in known)]
+    return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
+
+
+def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
+    """Returns those of some plain digests whose files a release is made of, as far as secrets that are known can tell."""
+    theirs, secrets = {file.digest for file in manifest.sources}, list(known)
+    return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
+
+
+def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> bool:
+    """Tells whether a manifest is of files of these plain digests, as far as secrets that are known can tell."""
+    plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
+    return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in known)))

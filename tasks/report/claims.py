@@ -7,7 +7,7 @@ from schemas.errors.base import counted
 from schemas.release.figures import KINDS, Together, together_warning, unclaimed_because, unclaimed_together
 from schemas.release.manifest import Manifest
 from schemas.release.report import ReportedAttack
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 
 TITLES = {
     "singling_out": "Singling out",

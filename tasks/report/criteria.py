@@ -16,7 +16,7 @@ from schemas.release.report import Criterion, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import together_sentences
 from tasks.report.sentences import linked_sentences, one_value_sentence, proofs
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 
 
 def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:

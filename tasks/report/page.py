@@ -13,8 +13,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from core.charts.chart import Chart, ChartStyle, bars
-from core.charts.picture import DARK_STYLE
+from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bars
 from core.compiling.compiled import compiled_folder
 from core.lattice.map import LatticeMap
 from core.lattice.page_picture import heights_within, nodes_within

@@ -16,8 +16,7 @@ from schemas.release.terms import Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files, file_error, layout_of, relation_of
-from tasks.release.keyed_digests import is_of_job
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import is_of_job, read_manifest
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database

@@ -31,8 +31,7 @@ from tasks.report.sentences import (
     verification,
     warning_sentences,
 )
-from tasks.report.terms import losses, published_columns_of
-from tasks.report.units import UnitWording, share_limits
+from tasks.report.terms import UnitWording, losses, published_columns_of, share_limits
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""

@@ -19,7 +19,7 @@ from schemas.release.manifest import Linked, Manifest, OneValue
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import attack_warning, untreated_warning
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 
 RECORDS = UnitWording()
 FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))

@@ -13,9 +13,9 @@ from schemas.errors.base import SourceError, counted
 from schemas.errors.shown import shown_path
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
-from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.job.source import is_address
 from tasks.engine.progress import notify
 from tasks.source.object_store import Stat, is_hidden, matching, table_format_here
 from tasks.source.stable_files import digest_while_stable, file_stat

@@ -13,9 +13,9 @@ from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
-from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.job.source import is_address
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
@@ -23,8 +23,7 @@ from tasks.engine.steps import count_remote_workers
 from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.bounds.published_columns import publish_columns
 from tasks.source.bounds.value_lengths import LengthInspection, lengths_unpacked
-from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile
-from tasks.source.evolving import differences, evolved
+from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
 from tasks.source.objects.inspection import inspect_objects, is_read_here
 from tasks.source.objects.pinned import check_all_as_listed

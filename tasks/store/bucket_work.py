@@ -27,13 +27,12 @@ from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BELOW, CALLS, BucketStore
-from tasks.store.files import file_digest, private_folder, write_atomically
+from tasks.store.files import clear_temporary_folders, file_digest, private_folder, temporary_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, renewed_lease, take
 from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
-from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 from tasks.store.work_folder import CONTENT_WORDS, MARK, Removed
 
 LIST, FILES = "kept.json", "kept"

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -63,7 +64,7 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
 
     def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
         """Makes or finds the results of some items."""
-        return [self.result(given, item) for item in items]
+        return list(map(self.result, repeat(given), items))
 
     @abstractmethod
     def result(self, given: G_contra, item: Item_contra) -> R_co:

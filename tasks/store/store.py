@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Self
+from threading import RLock
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +22,7 @@ from tasks.store.files import clear_parts, file_digest, private_folder, write_at
 from tasks.store.keys import Key
 from tasks.store.secret import seal, unsealed
 
+Loaded = TypeVar("Loaded")
 RELEASES = "releases"
 """The folder beside those of steps in which it is noted what each release was made of."""
 
@@ -64,6 +66,8 @@ class Store:
         self.folder = folder
         self.used: set[tuple[str, Key]] = set()
         self._believed: dict[Path, tuple[int | str, ...]] = {}
+        self._loaded: dict[str, tuple[Hashable, Any]] = {}
+        self._loading = RLock()
         self._watch = watch
 
     def begin(self) -> None:
@@ -83,6 +87,27 @@ class Store:
     def path(self, artifact: Artifact) -> Path:
         """Returns where an artefact lies."""
         return self._place(artifact)
+
+    def load(self, kind: str, key: Hashable, read: Callable[[], Loaded]) -> Loaded:
+        """Returns what is read of artefacts, which threads that ask for the same share.
+
+        Args:
+            kind: One of a kind is held, because tables of a large source are large.
+            key: Of all that it is read from.
+            read: Reads it; one thread at a time.
+        """
+        with self._loading:
+            if kind not in self._loaded or self._loaded[kind][0] != key:
+                self._loaded.pop(kind, None)
+                self._loaded[kind] = key, read()
+            loaded: Loaded = self._loaded[kind][1]
+            return loaded
+
+    def unload(self, kind: str, of: Callable[[Any], bool]) -> None:
+        """Lets go of what was read of a kind, if a condition holds for it."""
+        with self._loading:
+            if kind in self._loaded and of(self._loaded[kind][1]):
+                del self._loaded[kind]
 
     def _place(self, artifact: Artifact) -> Path:
         return self.folder / artifact.file

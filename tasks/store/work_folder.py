@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError, WorkError
-from schemas.job.connection import is_address
 from schemas.job.job import Job
-from tasks.store.files import PRIVATE_FILE, private_folder, real_path
+from schemas.job.source import is_address
+from tasks.store.files import PRIVATE_FILE, clear_temporary_folders, private_folder, real_path, temporary_folder
 from tasks.store.store import Store
-from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
 
 MARK, LOCK = ".skald-work", "run.lock"
 FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")

@@ -76,15 +76,6 @@ def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
     return _checked(_appended(text, way, flow_text(value), comment), wanted)
 
 
-def comment_behind(text: str, way: Way) -> str:
-    """Return the comment at the end of the line on which an entry of a list ends, without its sign; empty if there is none."""
-    parent, _, node = _found(text, way)
-    if parent is None or _is_flow(parent) or node is None:
-        return ""
-    line = text[_end(node) :].split("\n", 1)[0].strip()
-    return line[1:].strip() if line.startswith("#") else ""
-
-
 def comments_behind(text: str, way: Way) -> dict[str, str]:
     """Return the comment at the end of each entry's line of a list of columns, by the column's name; of those that have one."""
     node = _found(text, way)[2]

@@ -15,9 +15,9 @@ from core.columns.domains import Domain, Node
 from core.columns.numbers import filled
 from core.evaluation.utility import Meaning, bound_texts, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.histograms.cells import roll_up
-from core.recoding.gcp_of_values import gcp_of_class_values
+from core.recoding.labels import gcp_of_class_values
 from core.units.class_table import classes_of, without_sensitive
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job

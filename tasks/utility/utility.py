@@ -24,7 +24,7 @@ from core.evaluation.accuracy import (
     majority,
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, itself, relative_errors, total_variation
-from core.recount.source_rows import without_spellings_sql
+from core.recount.groups import without_spellings_sql
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from schemas.privacy.publish import ColumnPublication

@@ -16,7 +16,7 @@ from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.recount.recount import risk_faults
-from tasks.release.keyed_digests import hierarchies_as_in, is_of_job
+from tasks.release.manifest import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.secret import read_secrets
 

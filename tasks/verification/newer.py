@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from schemas.errors.base import StorageError
-from schemas.job.connection import is_address
+from schemas.job.source import is_address
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.release.manifest import MOST_BYTES, manifest_of, read_manifest

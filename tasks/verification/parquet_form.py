@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text, working
 from schemas.errors.base import counted
-from tasks.writing.files import pays_to_dictionary_encode
+from tasks.writing.runs import pays_to_dictionary_encode
 
 BLOCK = 1 << 20
 GROUP = 1 << 20

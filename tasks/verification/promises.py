@@ -21,8 +21,8 @@ from schemas.privacy.kinds import PrivacyKind, models_in_job
 from schemas.privacy.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import Terms
+from tasks.recount.people import Counts, columns_together, count_together
 from tasks.recount.rows import RowsHere
-from tasks.recount.together import Counts, columns_together, count_together
 from tasks.release.files import layout_of, relation_of
 from tasks.store.database import database, quote
 

@@ -17,12 +17,12 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import ManifestFormatError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
-from schemas.reading.regular_files import content_of
+from schemas.reading.yaml_reading import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.figures import tellable
 from schemas.release.manifest import FORMAT, Manifest, Persons
 from schemas.release.terms import Terms
-from tasks.engine.versions import versions
+from tasks.engine.runs import versions
 from tasks.recount.original import Original, original_of
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release

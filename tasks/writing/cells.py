@@ -21,9 +21,8 @@ from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.store import Artifact
-from tasks.writing.classes import assign, count_additional_columns, without_masked
 from tasks.writing.people import AdditionalCounts, Assigned, WrittenPersons, digests_in, write_members, write_people_of
-from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, rewrite
+from tasks.writing.rewriting import MEMBERS, PEOPLE, ChunkPosition, Rewriting, assign, count_additional_columns, rewrite, without_masked
 from tasks.writing.runs import RunWriter
 
 ROUND_SHARE = 6

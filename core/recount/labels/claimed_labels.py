@@ -36,7 +36,7 @@ class Claimed(NamedTuple):
 
 
 def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
-    """Reads labels as the values themselves.
+    """Matches labels that are said to be single values with the values of the source.
 
     Args:
         values: Shape (m,), distinct and ascending, a null last if there is one.

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from core.recount.labels.value_scales import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
-from schemas.hierarchies.kinds import entry_of
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.release.manifest import MASK
 
 Row = tuple[str, ...]

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from core.recount.labels.group_levels import group_levels, rows_of_lists
 from core.recount.labels.value_scales import Span, ValueScale, value_scale, written
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
-from schemas.hierarchies.kinds import entry_of
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.job.columns import QuasiIdentifier
 
 _RANGE = re.compile(r"\[(.+?) - (.+)([\])])")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,13 @@ class FolderQueue:
 
     def store(self, name: str) -> Store:
         """Returns the store of a name."""
-        return Store(Path(name))
+        return _store_in(Path(name))
+
+
+@cache
+def _store_in(folder: Path) -> Store:
+    """Returns the store of a folder; the calls of a worker share what they load."""
+    return Store(folder)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tasks.engine.calls import Call
 from tasks.engine.guard import guarded
 from tasks.engine.remote.call_queues import CallQueue
 from tasks.engine.remote.codec import decoded, encoded
-from tasks.engine.versions import versions
+from tasks.engine.runs import versions
 from tasks.store.keys import code_of
 from tasks.store.step import Step
 

@@ -15,6 +15,7 @@ from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
 from tasks.recount.published_values import PublishedHolders, PublishedSource, published_source
+from tasks.recount.rows import RowsHere
 from tasks.store.database import quote
 
 
@@ -62,11 +63,11 @@ def published_table(
         person += "*"
     kept = {column: whole.at(column) for column in whole.sensitive}
     named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
-    rows = f"(SELECT {named} FROM {owner_view(whole)})"
-    holders = PublishedHolders(f"(FROM {rows} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
-    published = published_source(connection, job, original, read.relation, holders)
+    owned = f"(SELECT {named} FROM {owner_view(whole)})"
+    holders = PublishedHolders(f"(FROM {owned} WHERE {quote(person)} IS NOT NULL)", {quote(person): False})
+    published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
-    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(rows)}')
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.of(owned)}')
     connection.execute(f"DROP TABLE {owner_view(whole)}")
     connection.execute(f'ALTER TABLE "as published" RENAME TO {owner_view(whole)}')
     return published

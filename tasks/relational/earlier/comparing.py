@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors.refusals import OverlapError
-from schemas.job.digest import hierarchies_of
+from schemas.job.job import hierarchies_of
 from schemas.relational.manifest import TablesManifest
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.pseudonym_families import Joining, join_releases

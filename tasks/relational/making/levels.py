@@ -20,7 +20,7 @@ from core.relational.kernels import NOWHERE, cost_of_lost
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
-from schemas.job.digest import privacy_content
+from schemas.job.job import privacy_content
 from tasks.engine.steps import one
 from tasks.relational.making.known_rows import kept_by_known_rows
 from tasks.relational.making.profiles import BranchNode, HistoryTables, ProfileAxis, joined_columns, person_profiles, read_profile

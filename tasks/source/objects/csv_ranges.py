@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from core.formats.record_ends import Scanned, cuts, records_of, scan
+from core.formats.record_ends import Scanned, record_starts, records_of, scan
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.engine.calls import Call, tasks_for
@@ -59,7 +59,7 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
     looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})
     calls = {}
     for name, (one, starts) in cut.items():
-        found = cuts(list(zip(starts, looked[name], strict=True)))
+        found = record_starts(list(zip(starts, looked[name], strict=True)))
         # The first record is the header.
         whole = [both for both in _between(found or [], one) if both[0] < both[1]]
         calls[name] = [(run.job.in_task(), one, (found or [0])[0], *both, run.store) for both in whole]

@@ -30,8 +30,18 @@ from core.attacks.inference import (
     inference_from_left_out_persons,
     modal_values,
 )
-from core.attacks.linkage import linkage_by_order, links, membership_by_digests, nearest_classes, noisy, sets_shared
-from core.attacks.singling_out import persons_within, rare_pairs, singled_out_by_both, singled_out_by_labels
+from core.attacks.record_attacks import (
+    linkage_by_order,
+    links,
+    membership_by_digests,
+    nearest_classes,
+    noisy,
+    persons_within,
+    rare_pairs,
+    sets_shared,
+    singled_out_by_both,
+    singled_out_by_labels,
+)
 from core.recount.labels.label_spans import Spans
 from schemas.privacy.sensitive import DistinctSpec, EntropySpec, RecursiveSpec
 

@@ -10,8 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.chart import LONGEST, WIDE, Chart, ChartStyle, bars, grouped_bars, linear, scale_of, short
-from core.charts.picture import COLOURS, DARK_STYLE, SLOTS, Picture, side_by_side
+from core.charts.chart import (
+    COLOURS,
+    DARK_STYLE,
+    LONGEST,
+    SLOTS,
+    WIDE,
+    Chart,
+    ChartStyle,
+    Picture,
+    bars,
+    linear,
+    scale_of,
+    short,
+    side_by_side,
+)
 from core.charts.scatter import LABEL_GAP, lines
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
@@ -112,32 +125,11 @@ def test_a_long_name_is_cut_and_told_in_full_under_the_pointer() -> None:
     assert f">{'n' * (LONGEST - 1)}…</text>" in svg
 
 
-def test_standing_bars_begin_at_their_base_and_hang_where_they_are_below() -> None:
-    chart = Chart("ratio", "", {"1 chunk": [1.0, 0.5], "5 chunks": [4.0, 2.0]})
-    svg = of(grouped_bars(chart, ["10", "50"], "k", base=1.0))
-    rectangles = [(float(y), float(height)) for _, y, width, height in BAR.findall(svg) if width == "28"]
-    assert len(rectangles) == 4
-    (one, _), (below, hangs), (_, four), (_, two) = rectangles
-    # On a logarithmic scale halving takes as much as doubling, and four is twice as high as two; 1 lies on the line.
-    assert below == pytest.approx(one)
-    assert hangs == pytest.approx(two, abs=0.2)
-    assert four == pytest.approx(2 * two, abs=0.2)
-    assert all(f">{figure}</text>" in svg for figure in ("1", "0.5", "4", "2", "1 chunk", "5 chunks"))
-
-
-def test_standing_bars_without_a_base_stand_on_nothing_lost() -> None:
-    svg = of(grouped_bars(Chart("count", "", {"a": [10.0, None], "b": [5.0, 0.0]}), ["x", "y"], "place"))
-    heights = [float(height) for _, _, width, height in BAR.findall(svg) if width == "28"]
-    assert heights[0] == pytest.approx(2 * heights[1], abs=0.2)
-    assert heights[2] == 0
-
-
 def pictures() -> dict[str, Picture]:
     chart = Chart("GCP", "less is <better>", FIGURES)
     single = lines(chart, ["5", "10", "20"], "k")
     lying = bars(Chart("NCP", "note", {"s": [0.1, 0.2]}), ["a", "b"])
-    standing = grouped_bars(chart, ["5", "10", "20"], "k")
-    return {"lines": single, "bars": lying, "grouped": standing, "beside": side_by_side("All", "in three parts", [single, lying, standing])}
+    return {"lines": single, "bars": lying, "beside": side_by_side("All", "in two parts", [single, lying])}
 
 
 @pytest.mark.parametrize("picture", pictures().values(), ids=pictures())

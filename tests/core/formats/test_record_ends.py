@@ -8,14 +8,14 @@ import io
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.formats.record_ends import Scanned, cuts, records_of, scan
+from core.formats.record_ends import Scanned, record_starts, records_of, scan
 
 FIELDS = st.text(alphabet='a,\n"é', max_size=4)
 ROWS = st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8)
 
 
 def cut(content: bytes, ranges: int, block: int) -> list[int] | None:
-    return cuts(looked_through(content, ranges, block))
+    return record_starts(looked_through(content, ranges, block))
 
 
 def looked_through(content: bytes, ranges: int, block: int) -> list[tuple[int, Scanned]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts.picture import width_of
+from core.charts.chart import width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
 from core.lattice.page_picture import heights_within, nodes_within

@@ -13,9 +13,8 @@ from stdnum.de import idnr
 from stdnum.fr import nir
 from stdnum.gb import nhs
 
-from core.passthrough.numbers import NUMBERS
 from core.passthrough.rules import RULES
-from core.passthrough.value_patterns import reasons
+from core.passthrough.value_patterns import NUMBERS, reasons
 
 RANDOM = random.Random(7)
 Draw = Callable[[], str]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.recoding.ends import Ends, grid_of, shared_ends
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import QuasiIdentifier

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.recount.labels.claimed_labels import Claimed, claimed_spans, level_claimed, values_claimed
 from core.recount.labels.group_levels import group_levels
 from core.recount.labels.label_spans import Spans

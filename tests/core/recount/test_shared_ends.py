@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.hierarchies.spelling import as_text
+from core.hierarchies.levels import as_text
 from core.recoding.ends import Ends, shared_ends
 from core.recount.shared_ends import unexpected_ends
 from schemas.job.columns import QuasiIdentifier

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors.base import JobError
 from schemas.job.method import METHODS
-from tasks.store.temporary_folders import clear_temporary_folders, temporary_folder
+from tasks.store.files import clear_temporary_folders, temporary_folder
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job
 

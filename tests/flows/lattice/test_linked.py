@@ -20,7 +20,7 @@ from schemas.release.report import Report
 from tasks.composition.release_history import people_of_release
 from tasks.publication.verify_and_publish import PublishedRelease
 from tasks.recount.recount import verify_release
-from tasks.report.units import UnitWording
+from tasks.report.terms import UnitWording
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, K, columns, job

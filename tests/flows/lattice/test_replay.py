@@ -13,8 +13,7 @@ import pytest
 
 from schemas.errors.base import JobError, PrivacyError, StorageError
 from schemas.errors.methods import ReplayError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, digests, generalise, people, people_job, released
 

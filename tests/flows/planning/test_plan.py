@@ -39,7 +39,6 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.usefixtures("coded_anew")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("word", [1 << 62, 2000], ids=["one word", "several words"])
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ def exposed(names: list[str]) -> tuple[int, int, int]:
 
 
 @pytest.mark.few(1, "ci")
-@pytest.mark.usefixtures("coded_anew")
 @pytest.mark.parametrize("word", [1 << 62, 40], ids=["one word", "several words"])
 @pytest.mark.parametrize("settings", [[], ["chunk_rows=70"], ["privacy.l={disease: {distinct: 2}}", "chunk_rows=70"]])
 def test_who_stands_out_is_what_a_plain_count_of_persons_says(

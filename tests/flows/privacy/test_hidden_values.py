@@ -14,8 +14,7 @@ import pytest
 
 from schemas.errors.base import JobError, VerificationError
 from schemas.hierarchies.hierarchy import OF_2020, SPARSE_ZIP_CODES
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released

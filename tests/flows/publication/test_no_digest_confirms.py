@@ -16,8 +16,7 @@ import pytest
 from blake3 import blake3
 
 from schemas.errors.pseudonyms import SecretError
-from schemas.job.digest import hierarchies_of, job_digest
-from schemas.job.job import load_job
+from schemas.job.job import hierarchies_of, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
 from tasks.source.stable_files import source_digest

@@ -20,8 +20,7 @@ import pytest
 from core.formats.spreadsheets import read_back
 from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
 from schemas.errors.storage import OutputError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from tasks.recount.recount import verify_release
 from tasks.report.rebuilt_report import rebuild_report
 from tasks.utility.utility import measure

@@ -16,8 +16,7 @@ import pytest
 
 import skald
 from schemas.errors.base import JobError, VerificationError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from schemas.reading.given_jobs import given_job, setting_texts
 from tests.jobs import digests, job_of, people_job
 from tests.places import ROOT

@@ -40,7 +40,15 @@ PROMISES: dict[str, dict[str, Any]] = {
     "nulls": {"l": MODELS["nulls"]["l"]},
 }
 """Every model, several of them at once: shares are added up for each by itself."""
+PUBLISHED = {
+    "sensitive": [{"name": "disease", "publish": "shared"}],
+    "insensitive": ["note", {"name": "score", "publish": {"microaggregate": 6}}, {"name": "visits", "publish": {"top": 5}}],
+}
 JOBS: dict[str, Write] = {
+    "published otherwise": lambda folder: people_job(folder, people(900), files=3, columns=JOB["columns"] | PUBLISHED),
+    "published otherwise, of people": lambda folder: test_persons.job(
+        folder, columns=test_persons.columns(sensitive=[{"name": "disease", "publish": "shared"}])
+    ),
     "every kind of column": lambda folder: people_job(folder, people(900), files=3),
     "masked": lambda folder: people_job(folder, people(900), files=3, suppression={"limit": 0.1, "treatment": "mask"}),
     "stars": lambda folder: people_job(folder, people(900), files=3, suppression={"limit": 0.1, "treatment": "cell"}),

@@ -239,7 +239,7 @@ def test_a_run_whose_writer_mixes_records_up_publishes_nothing(
         right, columns = in_canonical_order(classes, payload)
         return right, [column.take(pa.array([*range(1, len(column)), 0])) for column in columns]
 
-    monkeypatch.setattr("tasks.writing.classes.in_canonical_order", wrong_order)
+    monkeypatch.setattr("tasks.writing.rewriting.in_canonical_order", wrong_order)
     with pytest.raises(VerificationError) as refused:
         anonymise(people_job(tmp_path, people(RECORDS), columns=COLUMNS), *SETTINGS, *WAYS[way])
     assert refused.value.exit_code == 4

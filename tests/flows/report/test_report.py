@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from core.charts.picture import COLOURS, DARK_STYLE
+from core.charts.chart import COLOURS, DARK_STYLE
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
@@ -276,7 +276,7 @@ def test_everything_on_the_page_has_the_contrast_that_people_need(kept: Path, th
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light if theme == "light" else dark))
     for front, back, least in PAIRS:
         assert contrast(colours[front], colours[back]) >= least, f"{front} on {back}"
-    # Charts have the page's paper behind them; their own colours are in core.charts.picture.
+    # Charts have the page's paper behind them; their own colours are in core.charts.chart.
     assert colours["paper"].upper() == COLOURS["paper"][theme == "dark"]
     assert text.count(DARK_STYLE) == 1
 

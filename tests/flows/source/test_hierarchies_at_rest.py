@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.hierarchies import HierarchyError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from tests.conftest import CommandLine
 from tests.flows.source.test_stable_files import released, stopped
 from tests.jobs import digests, job_of, people, write_job, write_parquet

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import SourceError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from schemas.job.method import METHODS
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv

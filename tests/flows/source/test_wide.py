@@ -13,7 +13,7 @@ from tasks.passthrough import untreated
 from tasks.source import chunks
 from tasks.verification.parquet_form import parquet_faults
 from tasks.writing import cells
-from tasks.writing.files import write_release
+from tasks.writing.runs import write_release
 from tests.conftest import Anonymise
 from tests.house.replaced import READING_BATCH_ROWS
 from tests.jobs import data_files, digests, people, people_job, released

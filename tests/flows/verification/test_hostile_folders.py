@@ -92,7 +92,7 @@ def test_neither_a_replay_nor_a_run_that_finds_its_release_reads_without_end(mad
     with pytest.raises(StorageError):
         replayed(load_job(made / "job.yaml", [f"replay={release}"]))
     with pytest.raises(StorageError):
-        staging.published(load_job(made / "job.yaml", [f"target={target}"]), release.name)
+        staging.published(load_job(made / "job.yaml", [f"target={target}"]), release.name, staging.unaltered_manifest)
 
 
 def test_the_manifest_says_the_bytes_of_every_file(target: Path) -> None:

@@ -18,7 +18,7 @@ from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from schemas.release.figures import PassedColumn, Together
 from schemas.release.manifest import Manifest, Persons
-from tasks.engine.versions import versions
+from tasks.engine.runs import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
 from tasks.verification.promises import NO_JOB, uncounted

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
-from schemas.job.digest import job_digest, quasi_identifiers_digest
-from schemas.job.job import Job, load_job
+from schemas.job.job import Job, job_digest, load_job, quasi_identifiers_digest
 from schemas.reading.yaml_reading import parse
 from tests.schemas.job.test_job import CONTRACT, write
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
 from schemas.hierarchies.hierarchy import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
-from schemas.job.digest import job_digest
-from schemas.job.job import Job, job_json_schema, load_job
+from schemas.hierarchies.kinds import TreeHierarchy
+from schemas.job.job import Job, job_digest, job_json_schema, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
 from schemas.reading.model import LEAST_MEMORY, memory_bytes

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.errors.base import JobError
-from schemas.job.digest import job_digest
-from schemas.job.job import load_job
+from schemas.job.job import job_digest, load_job
 from schemas.job.mondrian import MondrianMethod
 from tests.jobs import job_of, write_job
 

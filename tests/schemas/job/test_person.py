@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from schemas.errors.base import JobError
-from schemas.job.digest import job_digest
-from schemas.job.job import Job, load_job
+from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS
 from tests.house.replaced import FITTING_METHODS
 from tests.schemas.job.test_job import SHORT

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from schemas.errors.base import JobError
-from schemas.job.digest import job_digest
-from schemas.job.job import Job, job_json_schema, load_job
+from schemas.job.job import Job, job_digest, job_json_schema, load_job
 from schemas.job.run_parameters import RunParameters
 from tests.jobs import job_of, write_job
 

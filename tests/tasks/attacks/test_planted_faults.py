@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from core.attacks import inference, joined_histories, linkage, singling_out
+from core.attacks import inference, joined_histories, record_attacks
 from schemas.attacks.figures import AttackSettings
 from schemas.relational.tables_job import load_tables_job
 from tasks.attacks.joined_tables import attack_tables
@@ -22,7 +22,7 @@ from tests.tasks.attacks.made_releases import K, Made, attacks_on, broken_by, go
 CLASS = ("age", "zip", "sex")
 SOUND = Made(source_of(11), published(labelled(source_of(11))))
 """Keeps its promise; each fault is one change of it."""
-LABELS = ("singling_out", None, singling_out.BY_LABELS)
+LABELS = ("singling_out", None, record_attacks.BY_LABELS)
 BREACH = ("inference", "disease", inference.BY_BREACH)
 
 
@@ -169,21 +169,21 @@ FAULTS: dict[str, tuple[Callable[[], Made], tuple[str, str | None, str]]] = {
     "a suppressed record": (suppressed_record, LABELS),
     "a record repeated": (record_repeated, LABELS),
     "a class of one person": (class_of_one_person, LABELS),
-    "ends of one person": (ends_of_one_person, ("singling_out", "age", singling_out.BY_END)),
-    "a digest": (digest_of("sha256"), ("membership", "person", linkage.BY_DIGEST)),
-    "an old digest": (digest_of("md5"), ("membership", "person", linkage.BY_DIGEST)),
-    "a digest cut short": (digest_of("sha1", 16), ("membership", "person", linkage.BY_DIGEST)),
-    "a digest of a file": (digest_of_a_file, ("membership", None, linkage.BY_FILES)),
-    "the order of the source": (order_of_the_source(backwards=False), ("linkage", None, linkage.ORDER)),
-    "its order backwards": (order_of_the_source(backwards=True), ("linkage", None, linkage.ORDER)),
-    "row numbers": (column_nobody_asked_for("index"), ("singling_out", "index", singling_out.BY_VALUE)),
-    "identifiers": (column_nobody_asked_for("person"), ("singling_out", "person", singling_out.BY_VALUE)),
+    "ends of one person": (ends_of_one_person, ("singling_out", "age", record_attacks.BY_END)),
+    "a digest": (digest_of("sha256"), ("membership", "person", record_attacks.BY_DIGEST)),
+    "an old digest": (digest_of("md5"), ("membership", "person", record_attacks.BY_DIGEST)),
+    "a digest cut short": (digest_of("sha1", 16), ("membership", "person", record_attacks.BY_DIGEST)),
+    "a digest of a file": (digest_of_a_file, ("membership", None, record_attacks.BY_FILES)),
+    "the order of the source": (order_of_the_source(backwards=False), ("linkage", None, record_attacks.ORDER)),
+    "its order backwards": (order_of_the_source(backwards=True), ("linkage", None, record_attacks.ORDER)),
+    "row numbers": (column_nobody_asked_for("index"), ("singling_out", "index", record_attacks.BY_VALUE)),
+    "identifiers": (column_nobody_asked_for("person"), ("singling_out", "person", record_attacks.BY_VALUE)),
     "one value in a class": (unevenly({"distinct": 2}), BREACH),
     "too little entropy": (unevenly({"entropy": 2}), BREACH),
     "too frequent a value": (unevenly({"recursive": {"c": 2, "l": 2}}), BREACH),
     "a class far from all": (unevenly({"t": 0.2}, of_t=True), BREACH),
-    "a shared value of one": (shared_value_of_one, ("singling_out", "note", singling_out.BY_VALUE)),
-    "pseudonyms that link": (pseudonyms_that_link, ("linkage", "person", linkage.PSEUDONYMS)),
+    "a shared value of one": (shared_value_of_one, ("singling_out", "note", record_attacks.BY_VALUE)),
+    "pseudonyms that link": (pseudonyms_that_link, ("linkage", "person", record_attacks.PSEUDONYMS)),
 }
 
 

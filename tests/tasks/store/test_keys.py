@@ -30,7 +30,7 @@ PLAIN_FINGERPRINTS = {
     "tasks.counting.coding", "tasks.lineage.events", "tasks.composition.release_history", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.bounds.person_records",
     "tasks.source.chunks", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.temporary_folders", "tasks.writing.rewriting",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.files", "tasks.writing.rewriting",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from schemas.errors.base import JobError
 from schemas.reading.yaml_reading import parse
-from tasks.studio.job_text import comment_behind, flow_text, read_data, with_entry, with_value, without_value
+from tasks.studio.job_text import flow_text, read_data, with_entry, with_value, without_value
 
 TEXT = """\
 # A job.
@@ -60,7 +60,6 @@ def test_what_is_missing_is_added_where_it_belongs() -> None:
 
 
 def test_an_entry_takes_its_comment_along() -> None:
-    assert comment_behind(TEXT, ("columns", "quasi_identifiers", 0)) == "because"
     moved = with_entry(without_value(TEXT, ("columns", "quasi_identifiers", 0)), ("columns", "identifiers"), "age", "because")
     assert "  identifiers:  # never\n    - age  # because\n  quasi_identifiers:\n    # coarsened\n    - name: zip" in moved
     assert lines_kept(TEXT, moved) == len(set(TEXT.splitlines())) - 2

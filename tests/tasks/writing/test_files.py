@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.verification.parquet_form import parquet_faults
-from tasks.writing.files import write_release
+from tasks.writing.runs import write_release
 
 ROWS = 20_000
 KINDS = {
