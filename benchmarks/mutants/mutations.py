@@ -38,6 +38,11 @@ STATEMENTS = [
     (r"\bANTI JOIN\b", "SEMI JOIN"),
 ]
 """What is changed in SQL, and into what."""
+COMMUTATIVE = {
+    "min", "max", "minimum", "maximum", "gcd", "lcm", "array_equal", "logical_and", "logical_or", "bitwise_and", "bitwise_or", "union1d",
+    "intersect1d", "fmin", "fmax",
+}  # fmt: skip
+"""Functions whose arguments may come in any order: to swap them is no fault."""
 SQL = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|JOIN|FILTER|HAVING|OVER)\b")
 
 
@@ -183,7 +188,8 @@ class _Places:
         given = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
         if len(given) < len(node.args):
             return
-        for one, other in pairwise(given):
+        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        for one, other in pairwise(given) if called not in COMMUTATIVE else ():
             between = self._source[self._of(one)[1] : self._of(other)[0]]
             yield "argument", self._of(one)[0], self._of(other)[1], self._text(other) + between + self._text(one)
         if isinstance(node.func, ast.Name) and node.func.id in ("min", "max") and len(given) > 1:
