@@ -27,7 +27,7 @@ from rich.table import Table
 from benchmarks.mutants.copied import Copy
 from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import Mutant, mutants_of
-from benchmarks.mutants.nearest import NEAREST, room_of
+from benchmarks.mutants.nearest import NEAREST, nearest, room_of
 from benchmarks.mutants.reach import files_of_tests, reached, state_of
 from benchmarks.mutants.trial import Asked, Verdict, tried, verdicts_of
 
@@ -53,6 +53,14 @@ def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
         turns.append((numbers[one.kind], one))
         numbers[one.kind] += 1
     return sorted((one for _, one in sorted(turns, key=lambda turn: turn[0])[:count]), key=lambda one: (one.path, one.begin))
+
+
+def tried_as_marked(mutants: Sequence[Mutant], marks: str, limit: int, within: Sequence[str]) -> Mapping[Mutant, Verdict]:
+    """Tries each mutant by the tests of some files and folders that have marks."""
+    name = marks.replace(" ", "-")
+    asked = Asked(ROOT, reached(ROOT, KEPT / f"reach-{name}.json", marks, PROCESSES, within), limit)
+    state = f"{state_of(ROOT, files_of_tests(ROOT))} {name} {limit}"
+    return play(mutants, asked, marks, KEPT / f"verdicts-{name}.jsonl", state)
 
 
 def play(mutants: Sequence[Mutant], asked: Asked, marks: str, kept: Path, state: str) -> Mapping[Mutant, Verdict]:
@@ -108,7 +116,11 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1, help="which sample")
     parser.add_argument("--only", default="", help="faults whose name has this in it")
     parser.add_argument("--marks", default="not slow and not ci", help="which tests are asked, as pytest's -m; `make test` by default")
-    parser.add_argument("--limit", type=int, default=10, help="CPU seconds of the tests of a fault, by what they cost without it")
+    parser.add_argument("--limit", type=int, default=4, help="CPU seconds of the tests of a fault, by what they cost without it")
+    parser.add_argument(
+        "--then", default="", help="marks of further tests, such as 'ci and not slow': what lives is tried by the nearest of them"
+    )
+    parser.add_argument("--then-limit", type=int, default=20, help="as --limit, for these")
     parser.add_argument("--list", action="store_true", help="print the sample only")
     options = parser.parse_args(given)
     chosen = sample([one for one in all_mutants() if options.only in one.name], options.count, options.seed)
@@ -116,11 +128,13 @@ def main(given: Sequence[str] | None = None) -> None:
         for one in chosen:
             print(f"{one.path}:{one.line} {one.name}")
         return
-    marks = options.marks.replace(" ", "-")
-    reaches = reached(ROOT, KEPT / f"reach-{marks}.json", options.marks, PROCESSES)
-    state = f"{state_of(ROOT, files_of_tests(ROOT))} {marks} {options.limit}"
-    asked = Asked(ROOT, reaches, options.limit)
-    printed(play(chosen, asked, options.marks, KEPT / f"verdicts-{marks}.jsonl", state))
+    found = dict(tried_as_marked(chosen, options.marks, options.limit, ["tests"]))
+    printed(found)
+    living = [one for one, verdict in found.items() if not verdict.killed]
+    if options.then and living:
+        near = sorted({test for one in living for test in nearest(one.path)})
+        found |= tried_as_marked(living, options.then, options.then_limit, near)
+        printed(found)
 
 
 if __name__ == "__main__":

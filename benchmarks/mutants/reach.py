@@ -69,7 +69,7 @@ def state_of(root: Path, tests: Iterable[str] = ()) -> str:
     return digest.hexdigest()
 
 
-def reached(root: Path, file: Path, marks: str, processes: int) -> list[Reach]:
+def reached(root: Path, file: Path, marks: str, processes: int, within: Sequence[str] = ("tests",)) -> list[Reach]:
     """Returns what tests reach: from the file what still holds, measured and kept there what is missing.
 
     Args:
@@ -77,8 +77,10 @@ def reached(root: Path, file: Path, marks: str, processes: int) -> list[Reach]:
         file: Where it is kept.
         marks: As pytest's ``-m``.
         processes: How many of them run tests.
+        within: Files and folders of tests that are asked for.
     """
-    state, tests = [_names_of(root), marks], {test: _digest(root / test) for test in files_of_tests(root)}
+    state, every = [_names_of(root), marks], {test: _digest(root / test) for test in files_of_tests(root)}
+    tests = {test: digest for test, digest in every.items() if any(Path(test).is_relative_to(one) for one in within)}
     kept = json.loads(file.read_text("utf-8")) if file.exists() else {}
     found: dict[str, list[list[object]]] = kept["found"] if kept.get("state") == state else {}
     before: dict[str, str] = kept["tests"] if found else {}
@@ -86,12 +88,12 @@ def reached(root: Path, file: Path, marks: str, processes: int) -> list[Reach]:
     if missing:
         with TemporaryDirectory() as folder:
             lines = _measured(Copy(root, Path(folder)).folder, missing, marks, processes)
-        found = {test: lines for test, lines in found.items() if test in tests and test not in missing}
+        found = {test: lines for test, lines in found.items() if test not in missing}
         for line in lines:
             found.setdefault(str(line[0]).split("::")[0], []).append(line)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"state": state, "tests": tests, "found": found}), "utf-8")
-    known = (line for lines in found.values() for line in lines)
+        file.write_text(json.dumps({"state": state, "tests": before | tests, "found": found}), "utf-8")
+    known = (line for test, lines in found.items() if test in tests for line in lines)
     return [Reach(str(test), float(str(seconds)), frozenset(functions)) for test, seconds, functions in known]  # type: ignore[call-overload]
 
 
