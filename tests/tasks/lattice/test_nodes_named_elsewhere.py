@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,12 @@ import pytest
 from core.lattice.search import SearchResult
 from core.losses.losses import Loss, loss_of
 from schemas.errors.methods import ReplayError
+from schemas.job.job import Job
 from tasks.lattice import replay
+from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.linked_people import LinkedPeople
+from tasks.store.store import Store
+from tests.jobs import job_of
 
 
 def loss(*failing: int) -> Loss:
@@ -46,3 +51,12 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
     hierarchies[0].top = 4
     with pytest.raises(ReplayError, match="age"):
         replay.replayed_root(job, coding)
+
+
+def test_a_map_that_was_kept_is_there_for_its_search_alone(tmp_path: Path) -> None:
+    store, key = Store(tmp_path), "0" * 64
+    columns = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2]}}], "sensitive": ["disease"]}
+    assert not has_map(store, key)
+    keep_map(Job.model_validate(job_of(columns=columns)), np.zeros((3,), np.int8), (1,), store, key)
+    assert has_map(store, key)
+    assert not has_map(store, "1" * 64)
