@@ -15,6 +15,7 @@ that none does holds until anything changes.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -128,6 +129,8 @@ def main(given: Sequence[str] | None = None) -> None:
         for one in chosen:
             print(f"{one.path}:{one.line} {one.name}")
         return
+    # What is not compiled before would be in each child anew, and its first test would seem to have no end.
+    subprocess.run([sys.executable, "-m", "flows.compilation"], cwd=ROOT, check=True)
     found = dict(tried_as_marked(chosen, options.marks, options.limit, ["tests"]))
     printed(found)
     living = [one for one, verdict in found.items() if not verdict.killed]

@@ -14,7 +14,7 @@ from core.privacy.holders import fewest_too_many
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from core.privacy.refusals import refusal_discloses
-from tests.oracles.refusals import discloses
+from tests.oracles.minimality import discloses
 
 NULL = 0
 MODELS: dict[str, tuple[PrivacyModel, int]] = {
