@@ -104,7 +104,7 @@ def tried(copy: Copy, plan: Sequence[Planned], marks: str, is_compiled: bool, ke
     file, asked = copy.folder / "plan.jsonl", copy.folder / "asked.txt"
     file.write_text("".join(json.dumps(one) + "\n" for one in plan), "utf-8")
     asked.write_text("".join(f"{name}\n" for name in sorted({test.split("::")[0] for one in plan for test, _ in one.tests})), "utf-8")
-    options = ["-q", "--no-header", "-p", "no:warnings", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
+    options = ["-q", "--no-header", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
     environment = os.environ | {
         "PYTHONPATH": str(copy.folder),
         PLAN: str(file),

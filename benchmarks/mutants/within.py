@@ -84,6 +84,10 @@ def pytest_collection() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Tries each fault of the plan, and ends the process."""
+    if session.testsfailed:
+        # A file that cannot be collected would leave its tests out, and faults would seem to be noticed by none.
+        print(f"{session.testsfailed} files of tests cannot be collected", file=sys.__stderr__, flush=True)
+        os._exit(1)
     plan = [Planned(*json.loads(line)) for line in Path(os.environ[PLAN]).read_text("utf-8").splitlines()]
     _Trials(session, plan, Path(os.environ[VERDICTS])).run()
     # Modules of other languages tell at an orderly end what they have not given back.
