@@ -8,18 +8,25 @@ EQUIVALENT: Mapping[str, str] = {
     "core/composition/contents.py:Sketch.of: False -> True": (
         "More different digests than a sketch keeps are left there, and keeping some of them says itself that there were others."
     ),
-    "core/lattice/search.py:Search._look: surely is failing -> False": (
-        "Where both are the same array, the records of one are those of the other: it saves a sum."
+    "core/lattice/bounded_evaluations.py:Evaluations.bound: True -> False": (
+        "Which histograms are kept for coarser nodes saves work, and changes no count."
     ),
-    "core/lattice/pareto_front.py:front_of: search is None or not seen -> ((search is None) and (not seen))": (
-        "Shares are always tried, and of no node there is no front either way."
+    "core/lattice/branch_and_bound.py:Branching._open: < -> <=": (
+        "One region more lies in the heap before others lie on the stack: all are looked at, or count as open."
     ),
-    "tasks/verification/job_figures.py:_is_node_of: True -> False": "Both lists have one length, which was asked before.",
-    "core/lattice/search.py:Search._look: above, least -> least, above": "The greater of two numbers is the same in either order.",
+    "core/lattice/search.py:Search.__post_init__: self.prices -> False": (
+        "A bound of 0 holds of every node: the search then looks at more of them, and chooses the same."
+    ),
+    "core/order/release_order.py:_told_apart: 1 -> (1 + 1) #3": (
+        "More numbers than there are groups sort alike: they say how many bits are looked at."
+    ),
+    "core/recount/linked.py:_owned: DISTINCT  -> ": "Who has a pseudonym is grouped by person right afterwards.",
+    "tasks/lattice/optimum.py:examine: CACHED_WITH_PERSONS * cells -> CACHED_WITH_PERSONS": (
+        "How many cells are kept for further roll-ups saves work, and changes no count."
+    ),
     "core/order/release_order.py:assign_files: 0 -> (0 + 1)": (
         "Any seed spreads the records of a class alike well, as long as it stays the same."
     ),
-    "core/persons/pairs.py:places_for: 1 -> (1 + 1)": ("The table has twice the room, and is a power of two still."),
     "core/recount/groups.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
         "Records of nobody, which alone have nulls here, all stay, so that such a group adds nothing whether it is joined or not."
     ),

@@ -38,6 +38,11 @@ STATEMENTS = [
     (r"\bANTI JOIN\b", "SEMI JOIN"),
 ]
 """What is changed in SQL, and into what."""
+COMMUTATIVE = {
+    "min", "max", "minimum", "maximum", "gcd", "lcm", "array_equal", "logical_and", "logical_or", "bitwise_and", "bitwise_or", "union1d",
+    "intersect1d", "fmin", "fmax",
+}  # fmt: skip
+"""Functions whose arguments may come in any order: to swap them is no fault."""
 SQL = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|JOIN|FILTER|HAVING|OVER)\b")
 
 
@@ -123,6 +128,9 @@ class _Places:
         # Words of errors and what only the type checker reads change nothing that is counted.
         if isinstance(node, ast.Raise | ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             return
+        # Where lists have one length, as they always should, it is the same whether ``zip`` asks.
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            return
         for kind, begin, end, after in self._changes(node):
             before, line = self._source[begin:end], self._source.count("\n", 0, begin) + 1
             if before != after:
@@ -183,7 +191,8 @@ class _Places:
         given = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
         if len(given) < len(node.args):
             return
-        for one, other in pairwise(given):
+        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        for one, other in pairwise(given) if called not in COMMUTATIVE else ():
             between = self._source[self._of(one)[1] : self._of(other)[0]]
             yield "argument", self._of(one)[0], self._of(other)[1], self._text(other) + between + self._text(one)
         if isinstance(node.func, ast.Name) and node.func.id in ("min", "max") and len(given) > 1:

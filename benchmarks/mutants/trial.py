@@ -1,161 +1,139 @@
-"""Puts one fault into a copy of the repository and runs the tests that are nearest to it."""
+"""Tries faults in a copy of the repository, in two sessions of pytest: one with compiled loops, one in which they are plain Python."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
-import resource
-import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from hashlib import sha1
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.mutants.copied import Copy
 from benchmarks.mutants.mutations import Mutant
-from benchmarks.mutants.within import PLAN, POISONED, Planned
-
-PATIENCE = 10
-"""Seconds of wall clock for each CPU second that a trial may take, after which it is ended on however busy a machine."""
-
-
-NONE_CHOSEN = 5
-"""pytest's exit code where marks leave no test."""
+from benchmarks.mutants.nearest import nearest
+from benchmarks.mutants.reach import Reach, callers, kernels, modules, tests_of
+from benchmarks.mutants.within import ENDLESS, PLAN, STATE, VERDICTS, Planned, digest_of
 
 
 class Verdict(NamedTuple):
     """What became of a mutant.
 
     Attributes:
-        killed: By the name of the first test that failed, or by the limit; empty if it lives.
+        killed: The test that failed, or did not end; empty if it lives.
         seconds: CPU seconds.
+        tests: How many tests passed with it, if it lives.
+        is_cut: Whether its time was over before all of its tests were asked.
     """
 
     killed: str
     seconds: float
+    tests: int = 0
+    is_cut: bool = False
 
 
-class Stage(NamedTuple):
-    """Tests that one process runs.
+class Asked:
+    """Which tests are asked about a fault: those that reach its function, nearest first, for so many CPU seconds.
 
-    Attributes:
-        tests: Names of tests, files or folders, in the order in which they run.
-        limit: CPU seconds of the process, after which a fault counts as killed: it would not come to an end.
-        marks: As pytest's ``-m``.
+    Of a function that numba compiles it is known who calls it.
+
+    Args:
+        root: The repository.
+        reaches: What each test costs and reaches.
+        limit: CPU seconds of the tests of a fault, by what they cost without it.
     """
 
-    tests: Sequence[str]
-    limit: int
-    marks: str = "slow or not slow"
+    def __init__(self, root: Path, reaches: Sequence[Reach], limit: int) -> None:
+        self._root, self._reaches, self._tests, self._limit = root, reaches, tests_of(reaches), limit
+        self._sources = {path: (root / path).read_text("utf-8") for path in modules(root)}
+        self._texts = {file: (root / file).read_text("utf-8") for one in reaches if (root / (file := one.test.split("::")[0])).exists()}
+
+    def is_compiled(self, mutant: Mutant) -> bool:
+        """Tells whether numba compiles the function of a fault."""
+        return mutant.function in kernels(ast.parse(self._sources[mutant.path]))
+
+    def planned(self, mutant: Mutant) -> Planned:
+        """Returns how a fault is tried."""
+        tests = [(one.test, one.seconds) for one in self.tests(mutant)]
+        # Times two: fixtures that tests share are made again in each process.
+        return Planned(
+            mutant.name, mutant.path, mutant.function, mutant.applied(self._sources[mutant.path]), tests, STARTED + 2 * self._limit
+        )
+
+    def tests(self, mutant: Mutant) -> list[Reach]:
+        """Returns the tests of a fault, file by file: those that import its module, those nearest to it, the others; cheap ones first."""
+        noted = not kernels(ast.parse(self._sources[mutant.path]))
+        at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
+        found = {test for one in at for test in self._tests.get(one, ())}
+        line, near = f"from {mutant.path.removesuffix('.py').replace('/', '.')} import", tuple(nearest(mutant.path))
+        rank: dict[str, tuple[bool, bool, float]] = {}
+        for one in self._reaches:
+            file = one.test.split("::")[0]
+            is_own = line in self._texts.get(file, "")
+            if is_own and not noted:
+                # What tests call themselves of a module with compiled loops is not noted.
+                found.add(one)
+            if one in found:
+                cheapest = min(rank.get(file, (True, True, one.seconds))[2], one.seconds)
+                rank[file] = not is_own, not file.startswith(near), cheapest
+        ranked = sorted(found, key=lambda test: (rank[test.test.split("::")[0]][:2], test.seconds, test.test))
+        sums = accumulate(one.seconds for one in ranked)
+        # The nearest one is asked whatever it costs.
+        chosen = [one for place, (one, total) in enumerate(zip(ranked, sums, strict=True)) if total <= self._limit or not place]
+        return sorted(chosen, key=lambda test: (rank[file := test.test.split("::")[0]], file, test.seconds, test.test))
 
 
-class Copy:
-    """A copy of the repository as it stands."""
+STARTED = 5
+"""CPU seconds that a process may take besides its tests."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
-        self.folder = folder
-        listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-        named = subprocess.run(listed, cwd=root, check=True, capture_output=True, text=True).stdout
-        for name in filter(None, named.split("\0")):
-            if (root / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, folder / name)
 
-        self._take_kernels(root)
+def tried(copy: Copy, plan: Sequence[Planned], marks: str, is_compiled: bool, kept: Path, state: str) -> None:
+    """Tries faults in one session of pytest, whose processes have all imported by then.
 
-    def _take_kernels(self, root: Path) -> None:
-        """Takes what numba compiled of the repository; where it keeps that otherwise, it is compiled anew."""
-        for kept in (root / "core" / "__pycache__").glob("*/*_*"):
-            room, digest = kept.name.rsplit("_", 1)
-            [mine, theirs] = [next(iter(place.glob(f"core/**/{room}")), place) for place in (root, self.folder)]
-            if sha1(str(mine).encode(), usedforsecurity=False).hexdigest() == digest:
-                name = f"{room}_{sha1(str(theirs).encode(), usedforsecurity=False).hexdigest()}"
-                shutil.copytree(kept, self.folder / kept.parent.relative_to(root) / name)
+    Args:
+        copy: Of the repository.
+        plan: The faults with their tests.
+        marks: As pytest's ``-m``.
+        is_compiled: Whether numba compiles loops; if not, faults within them are tried too.
+        kept: The file to which each verdict is added.
+        state: What is written beside each.
+    """
+    file, asked = copy.folder / "plan.jsonl", copy.folder / "asked.txt"
+    file.write_text("".join(json.dumps(one) + "\n" for one in plan), "utf-8")
+    asked.write_text("".join(f"{name}\n" for name in sorted({test.split("::")[0] for one in plan for test, _ in one.tests})), "utf-8")
+    options = ["-q", "--no-header", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
+    environment = os.environ | {
+        "PYTHONPATH": str(copy.folder),
+        PLAN: str(file),
+        VERDICTS: str(kept),
+        STATE: state,
+        "PYTHONHASHSEED": "0",
+        "NUMBA_DISABLE_JIT": str(int(not is_compiled)),
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([sys.executable, "-m", "pytest", *options], cwd=copy.folder, env=environment, stdout=subprocess.DEVNULL, check=False)
 
-    def make_ready(self, tests: Sequence[str]) -> None:
-        """Compiles all modules once and for all: a trial writes none, so that none of them holds a fault."""
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
-            "PYTHONPATH": str(self.folder)
-        }
-        for command in (["compileall", "-q", "core", "schemas", "tasks", "flows", "data", "benchmarks"], ["pytest", "--co", "-q", *tests]):
-            subprocess.run([sys.executable, "-m", *command], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, check=False)
 
-    def tried_within(self, plan: Sequence[Planned], marks: str) -> dict[str, Verdict]:
-        """Tries faults in as few processes as may be; one that a process did not survive, or that left something of itself, is not told.
+def verdicts_of(kept: Path, root: Path, mutants: Mapping[str, str], state: str) -> dict[str, Verdict]:
+    """Returns those of the verdicts in a file that still hold.
 
-        Args:
-            plan: The faults with their tests.
-            marks: As pytest's ``-m``.
-        """
-        file, asked = self.folder / "plan.jsonl", self.folder / "asked.txt"
-        file.write_text("".join(json.dumps(one) + "\n" for one in plan), "utf-8")
-        asked.write_text("".join(f"{name}\n" for name in sorted({test.split("::")[0] for one in plan for test in one.tests})), "utf-8")
-        verdicts = file.with_suffix(".verdicts")
-        verdicts.unlink(missing_ok=True)
-        options = ["-q", "--no-header", "-p", "no:warnings", "-p", "no:xdist", "-p", "benchmarks.mutants.within", "-m", marks, "@asked.txt"]
-        environment = os.environ | {"PYTHONPATH": str(self.folder), PLAN: str(file), "PYTHONDONTWRITEBYTECODE": "1"}
-        begun = -1
-        # Each process goes on behind the fault at which the one before it ended.
-        while ((lines := verdicts.read_text().splitlines() if verdicts.exists() else []) and len(lines) > begun) or begun < 0:
-            begun = len(lines)
-            made = subprocess.run(
-                [sys.executable, "-m", "pytest", *options], cwd=self.folder, env=environment, capture_output=True, check=False
-            )
-            if made.returncode == 0:
-                break
-        found = {name: (killed, seconds) for name, killed, seconds in map(json.loads, verdicts.read_text().splitlines())}
-        return {name: Verdict(killed, seconds) for name, (killed, seconds) in found.items() if killed not in (None, POISONED)}
+    One that a mutant lives holds for the state of code and tests in which it was found. One that a test kills it holds as long as the
+    module with the fault and the file of the test stay.
 
-    def tried(self, mutant: Mutant | None, stages: Sequence[Stage]) -> Verdict:
-        """Runs tests with a fault in the copy up to the first that fails, and takes the fault out again.
-
-        Args:
-            mutant: The fault; None for none.
-            stages: Tests, those that are asked first in the first of them.
-        """
-        if mutant is None:
-            return self._run(stages)
-        path = self.folder / mutant.path
-        source, times = path.read_text("utf-8"), path.stat()
-        path.write_text(mutant.applied(source), "utf-8")
-        try:
-            return self._run(stages)
-        finally:
-            path.write_text(source, "utf-8")
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-    def _run(self, stages: Sequence[Stage]) -> Verdict:
-        seconds = 0.0
-        for stage in stages:
-            found = self._stage(stage)
-            seconds += found.seconds
-            if found.killed:
-                return Verdict(found.killed, seconds)
-        return Verdict("", seconds)
-
-    def _stage(self, stage: Stage) -> Verdict:
-        before, options = os.times(), ["-q", "-x", "--tb=no", "--no-header", "-p", "no:warnings", "-p", "no:xdist", "-m", stage.marks]
-        given = self.folder / "asked.txt"
-        given.write_text("".join(f"{test}\n" for test in stage.tests), "utf-8")
-        # A module with a fault would be kept compiled, and taken for the one without.
-        environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        with subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, "@asked.txt"], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        ) as process:  # fmt: skip
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (stage.limit, stage.limit))
-            try:
-                output, _ = process.communicate(timeout=stage.limit * PATIENCE)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                output, _ = process.communicate()
-        after = os.times()
-        seconds = sum(after[2:4]) - sum(before[2:4])
-        if process.returncode in (0, NONE_CHOSEN):
-            return Verdict("", seconds)
-        lines = [line.split(" ", 1)[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-        # Names of tests may hold what stands between them and the reason.
-        named = [test for test in stage.tests if "::" in test and lines and f"{lines[0]} - ".startswith(f"{test} - ")]
-        failed = [*named, *(line.split(" - ")[0] for line in lines)]
-        return Verdict(failed[0] if failed else "the limit" if process.returncode < 0 else "no test could run", seconds)
+    Args:
+        kept: The file.
+        root: The repository.
+        mutants: The module of each mutant by name.
+        state: The digest of code and tests, and of how they are asked.
+    """
+    found = dict[str, Verdict]()
+    for line in kept.read_text("utf-8").splitlines() if kept.exists() else ():
+        name, killed, seconds, tests, is_cut, then, module, test = json.loads(line)
+        file = str(killed).removeprefix(ENDLESS).partition("::")[0]
+        stays = name in mutants and digest_of(root / mutants[name]) == module and digest_of(root / file) == test
+        if then == state or (killed and stays):
+            found[name] = Verdict(killed, seconds, tests, is_cut)
+    return found

@@ -24,7 +24,7 @@ def heights_within(drawn: LatticeMap, width: float) -> Picture:
 
 def nodes_within(drawn: LatticeMap, width: float) -> Picture:
     """Returns the nodes around the chosen one, or all if they are few, not wider than ``width`` pixels."""
-    nodes, y = _nodes(drawn, width, 0)
+    nodes, y = _nodes(drawn, width)
     return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))
 
 
@@ -74,15 +74,14 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
     return parts, y + LINE
 
 
-def _nodes(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]:
+def _nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
     """Draws nodes, row by row; lines between them where each row is one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
     rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
     around = "All combinations" if drawn.whole else "Around the chosen one"
-    parts = [text(0, y + 12, f"{around}: levels of", bold=True)]
-    parts += _wrapped(drawn.qids, width, y + 12 + LINE)
-    y += 12 + LINE * (len(parts) - 1) + 30
+    parts = [text(0, 12, f"{around}: levels of", bold=True), *_wrapped(drawn.qids, width, 12 + LINE)]
+    y = 12 + LINE * (len(parts) - 1) + 30
     places: dict[Node, tuple[float, float]] = {}
     for row in rows:
         for start in range(0, len(row), at_a_time):

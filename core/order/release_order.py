@@ -95,9 +95,11 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
         Shape (n,). Records that compare equal are equal in every column, so their order does not matter.
     """
     order = np.arange(len(classes))
+    if not len(classes):
+        return order
     # Places in the order of records that are not told apart yet, and a number for each that those alike have in common.
     tied, key = order.copy(), classes.astype(np.int64)
-    span = int(key.max(initial=0)) + 1
+    span = int(key.max()) + 1
     for number, column in enumerate(columns, start=1):
         ranks, size = _ranks_of(column, order[tied])
         key, span = key * size + ranks, span * size
@@ -165,8 +167,6 @@ def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: ND
 
 def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
     """Sorts the records at some places of the order by their keys; returns the places of those that are alike still, and their groups."""
-    if not len(tied):
-        return tied, key, 1
     by = order_of(key, int(key.max()))
     order[tied], key = order[tied[by]], key[by]
     same = key[1:] == key[:-1]

@@ -82,9 +82,8 @@ def refusal_discloses(
             failed = True
             for at in range(values):
                 other = totals[at] - held[at]
-                if codes[at] != null:
-                    possible[half, at] |= held[at] > 0
-                    possible[1 - half, at] |= other > 0
+                possible[half, at] |= held[at] > 0
+                possible[1 - half, at] |= other > 0
                 # Nobody has more records than there would be if all others had one each, and so many may be of other values.
                 lacked[half, at] |= held[at] < persons[half]
                 lacked[1 - half, at] |= other < persons[1 - half]
@@ -134,11 +133,15 @@ def _holding_discloses(
 def _enough_possible(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
     """Tells whether everybody may hold as many values as is asked, and there is none that somebody surely holds."""
     for half in range(2):
-        if possible[half].sum() < least:
-            return False
+        values = 0
         for at in range(codes.shape[0]):
-            if codes[at] != null and not lacked[half, at]:
-                return False
+            # A null is no value that somebody may have, and nobody is told by one.
+            if codes[at] != null:
+                values += possible[half, at]
+                if not lacked[half, at]:
+                    return False
+        if values < least:
+            return False
     return True
 
 

@@ -7,13 +7,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mutants.__main__ import FIRST, Asked, sample
+import pytest
+
+from benchmarks.mutants.__main__ import sample
+from benchmarks.mutants.copied import Copy
 from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import mutants_of
 from benchmarks.mutants.nearest import NEAREST, nearest
-from benchmarks.mutants.reach import NOTED, Reach, callers, cheapest_of, noting
-from benchmarks.mutants.trial import Copy
-from benchmarks.mutants.within import Planned
+from benchmarks.mutants.reach import NOTED, Reach, callers, files_of_tests, noting, state_of
+from benchmarks.mutants.trial import Asked, tried, verdicts_of
+from benchmarks.mutants.within import ENDLESS, Planned
 from tests.places import ROOT
 
 SOURCE = '''
@@ -46,6 +49,12 @@ def test_words_of_errors_and_docstrings_stay_as_they_are() -> None:
     for text in changes().values():
         assert 'raise ValueError(f"é {k + 1} is too many")' in text
         assert '"""Words: a < b."""' in text
+
+
+def test_what_is_the_same_either_way_is_no_fault() -> None:
+    for line in ("max(a, b)", "np.minimum(a, b)", "zip(a, b, strict=True)"):
+        afters = {one.after for one in mutants_of("core/kept.py", f"def kept(a, b):\n    return {line}\n")}
+        assert not {"b, a", "False"} & (afters - ({"b, a"} if "zip" in line else set()))
 
 
 def test_one_place_is_changed() -> None:
@@ -97,45 +106,63 @@ def test_what_is_compiled_is_reached_by_those_who_call_it() -> None:
     assert callers(sources, "core/loops.py", "inner") == {"core/loops.py:outer", "core/sizes.py:sizes"}
 
 
-def test_the_cheapest_tests_that_reach_a_fault_are_asked_as_far_as_time_goes() -> None:
+def test_the_nearest_and_cheapest_tests_that_reach_a_fault_are_asked_as_far_as_time_goes() -> None:
     [one, *_] = mutants_of("core/recount/coverage.py", (ROOT / "core/recount/coverage.py").read_text("utf-8"))
     at = f"{one.path}:{one.function}"
-    cheap = [Reach(f"tests/{number:03d}.py::test", 0.05, frozenset({at})) for number in range(100)]
-    dear = Reach("tests/flow.py::test", 50.0, frozenset({at, "core/else.py:f"}))
+    own = Reach("tests/core/recount/test_coverage.py::test", 5.0, frozenset({at}))
+    near = Reach("tests/core/recount/test_names.py::test", 3.0, frozenset({at}))
+    cheap = [Reach(f"tests/{number:03d}.py::test", 0.0625, frozenset({at})) for number in range(100)]
     far = Reach("tests/far.py::test", 0.01, frozenset({"core/else.py:f"}))
-    reaches = [dear, *cheap, far]
-    assert [test.test for test in cheapest_of(reaches)["core/else.py:f"]] == [far.test, dear.test]
-    asked = [stage.tests for stage in Asked(reaches, "not slow", 60).stages(one)]
-    assert [len(tests) for tests in asked] == [FIRST, 101 - FIRST]
-    assert asked[-1][-1] == dear.test
-    assert sum(len(stage.tests) for stage in Asked(reaches, "not slow", 40).stages(one)) == 100
-    assert [stage.tests for stage in Asked([dear], "not slow", 1).stages(one)] == [[dear.test]], "one is asked whatever it costs"
-    assert [stage.tests[0] for stage in Asked([], "not slow", 60).stages(one)] == list(nearest(one.path))
+    reaches = [own, *cheap, near, far]
+    assert Asked(ROOT, reaches, 60).tests(one) == [own, near, *cheap]
+    assert Asked(ROOT, reaches, 10).tests(one) == [own, near, *cheap[:32]]
+    assert Asked(ROOT, reaches, 1).tests(one) == [own], "one is asked whatever it costs"
+    assert Asked(ROOT, [far], 60).planned(one).tests == []
 
 
-def test_a_function_with_a_fault_is_noticed_by_its_tests_and_is_itself_again_afterwards(tmp_path: Path) -> None:
+def test_what_reads_source_text_is_not_asked_and_a_changed_test_changes_the_state() -> None:
+    tests = files_of_tests(ROOT)
+    assert "tests/core/privacy/test_models.py" in tests
+    assert not {"tests/tasks/store/test_keys.py", "tests/test_house.py", "tests/house/test_forks.py"} & set(tests)
+    assert state_of(ROOT) == state_of(ROOT) != state_of(ROOT, tests[:1])
+
+
+@pytest.mark.slow
+def test_a_function_with_a_fault_is_noticed_by_its_tests_in_a_process_of_its_own(tmp_path: Path) -> None:
     source = "def doubled(number):\n    return 2 * number\n\n\ndef halved(number):\n    return number // 2\n"
-    (tmp_path / "kept.py").write_text(source)
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core/kept.py").write_text(source)
     tests = (
-        "import kept\n\n\ndef test_two():\n    assert kept.doubled(2) == 4\n\n\ndef test_three():\n    assert kept.doubled(3) == 6\n\n\n"
-        "def test_all():\n    assert kept.halved(5) == 2\n"
+        "from core import kept\n\n\ndef test_two():\n    assert kept.doubled(2) == 4\n\n\n"
+        "def test_three():\n    assert kept.doubled(3) == 6\n\n\ndef test_all():\n    assert kept.halved(5) == 2\n\n\n"
+        "def test_never():\n    assert False\n"
     )
     (tmp_path / "test_kept.py").write_text(tests)
-    names = [f"test_kept.py::test_{name}" for name in ("two", "three", "all")]
-    plus, one, never = (
-        source.replace("2 * number", "2 + number"),
-        source.replace("number //", "number -"),
+    names = [(f"test_kept.py::test_{name}", 0.0) for name in ("never", "two", "three", "all")]
+    plus, one = source.replace("2 * number", "2 + number"), source.replace("number //", "number -")
+    loops, same = (
+        source.replace("    return number //", "    while True:\n        pass\n    return number //"),
         source.replace("2\n", "(1 + 1)\n"),
     )
-    loops = source.replace("    return number //", "    while True:\n        pass\n    return number //")
     plan = [
-        Planned("plus", "kept.py", "doubled", plus, names, 60), Planned("loops", "kept.py", "halved", loops, names, 1),
-        Planned("same", "kept.py", "halved", never, names, 60), Planned("minus", "kept.py", "halved", one, names, 60),
-    ]  # fmt: skip
+        Planned(name, "core/kept.py", function, text, names, 60)
+        for name, function, text in [
+            ("plus", "doubled", plus),
+            ("loops", "halved", loops),
+            ("same", "halved", same),
+            ("minus", "halved", one),
+        ]
+    ]
     copy = Copy.__new__(Copy)
     copy.folder = tmp_path
     (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
-    verdicts = copy.tried_within(plan, "not slow")
+    tried(copy, plan, "not slow", is_compiled=True, kept=tmp_path / "kept.jsonl", state="now")
+    paths = {one.name: one.path for one in plan}
+    verdicts = verdicts_of(tmp_path / "kept.jsonl", tmp_path, paths, "now")
     assert {name: verdict.killed for name, verdict in verdicts.items()} == {
-        "plus": names[1], "loops": names[2], "same": "", "minus": names[2],
+        "plus": names[2][0], "loops": ENDLESS + names[3][0], "same": "", "minus": names[3][0],
     }  # fmt: skip
+    assert verdicts["same"].tests == 3
+    assert verdicts_of(tmp_path / "kept.jsonl", tmp_path, paths, "later").keys() == {"plus", "loops", "minus"}
+    (tmp_path / "test_kept.py").write_text(f"{tests}\n")
+    assert verdicts_of(tmp_path / "kept.jsonl", tmp_path, paths, "later") == {}

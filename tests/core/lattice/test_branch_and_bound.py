@@ -7,12 +7,14 @@ from fractions import Fraction
 from math import floor, inf
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from core.lattice.branch_and_bound import Branching
+from core.lattice.bounded_evaluations import Evaluations
+from core.lattice.branch_and_bound import Branching, hunt
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.losses.losses import Loss
@@ -262,3 +264,17 @@ def test_a_lattice_of_10_to_the_24_nodes_is_searched_to_the_end() -> None:
     assert found.nodes == 4**40
     assert found.node == (1,) * 40
     assert (found.unexamined, found.gap, found.loss.dm_star) == (0, 0, 8 * 4**2)
+
+
+@pytest.mark.parametrize("seed", [0, 12, 13, 25])
+def test_walks_from_a_node_made_coarser_find_the_best_where_those_from_the_ends_do_not(seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    rows: list[Row] = [tuple(drawn.integers(0, 8, 3).tolist()) for _ in range(40)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(3))
+    axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
+    example = Example(rows, domains, axes)
+    nodes = Evaluations(example.histogram((0, 0, 0)), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
+    for _ in hunt(nodes):
+        pass
+    assert nodes.best is not None
+    assert nodes.best[-1] == best_node(example.rows, example.ladders, 3, Fraction(1, 10), "dm_star", (0, 0, 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -79,6 +79,9 @@ def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     width = float(re.search(r"viewBox='0 0 (\d+)", picture).group(1))  # type: ignore[union-attr]
     boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
     assert all(x >= 0 and x + size <= width for x, size in boxes)
+    height = float(re.search(r"viewBox='0 0 [\d.]+ ([\d.]+)", picture).group(1))  # type: ignore[union-attr]
+    below = [float(y) + float(size) for y, size in re.findall(r"<rect [^>]*y='([\d.]+)'[^>]* height='([\d.]+)'", picture)]
+    assert 0 < height - max([*below, *(float(y) for y in re.findall(r"<text [^>]*y='([\d.]+)'", picture))]) < 40
     assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_IN_A_ROW
 
 
@@ -124,3 +127,24 @@ def test_pictures_for_a_page_are_not_wider_than_it(shape: tuple[int, ...], width
             assert float(x) + long <= width + 1, said
         # A page of paper holds each.
         assert picture.height < 1.4 * 900
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 3), (9,) * 5, (2,) * 15])
+def test_rows_of_page_pictures_stand_below_each_other_down_to_the_end(shape: tuple[int, ...]) -> None:
+    drawn = map_of("job", [f"column {number}" for number in range(len(shape))], np.zeros(shape, np.int8), (1,) * len(shape))
+    heights, nodes = heights_within(drawn, 400), nodes_within(drawn, 400)
+    bars = [
+        (float(y), float(size)) for y, size in re.findall(r"<rect x='[\d.]+' y='([\d.]+)' width='[\d.]+' height='([\d.]+)' ", heights.body)
+    ]
+    row = max(min(18, 400 / len(drawn.heights)), 6)
+    first, *others = sorted(bars[: len(drawn.heights)])
+    assert [y for y, _ in (first, *others)] == pytest.approx([26 + place * row for place in range(len(drawn.heights))], abs=0.1)
+    assert first[1] == pytest.approx(row - min(4, row / 4), abs=0.1)
+    texts = [float(y) for y in re.findall(r"<text [^>]*y='([\d.]+)'", nodes.body)]
+    boxes = sorted({float(y) for y in re.findall(r"<rect x='[-\d.]+' y='([\d.]+)'", nodes.body)})
+    tall = float(re.search(r"height='([\d.]+)'", nodes.body).group(1))  # type: ignore[union-attr]
+    assert min(texts) == 12
+    assert all(below - above >= tall for above, below in pairwise(boxes))
+    assert nodes.height == pytest.approx(boxes[-1] + tall / 2 + 40, abs=0.1)
+    middles = {round(y + tall / 2 + 4.5, 1) for y in boxes}
+    assert middles <= {round(y, 1) for y in texts}

@@ -143,6 +143,17 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
     assert (found.node, found.loss.suppressed) == ((0, 0), 10)
 
 
+def test_a_node_is_found_though_all_coarser_ones_suppress_more_than_the_one_record_that_may_be() -> None:
+    """Ten records with two diseases, as many of each; an eleventh that joins them makes one of the two too frequent."""
+    rows = [(0, 7)] + [(1, 7)] * 5 + [(1, 8)] * 5
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    model = Promise(2, (EntropyDiversity("qid 1", 2),))
+    found = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 1, sensitive=[domains[1]]).run()
+    assert found is not None
+    assert (found.node, found.loss.suppressed) == ((0, 0), 1)
+
+
 def test_a_node_is_found_though_finer_ones_publish_larger_classes_on_average_than_all_records_make() -> None:
     """Thirty records with one disease are lost at every level but the last; two single ones are a class of their own at width 8."""
     rows = [(-4096, 7)] * 30 + [(4096, 7)] * 5 + [(4096, 8)] * 5 + [(0, 7), (7, 8)]

@@ -157,3 +157,19 @@ def test_a_large_class_of_different_records_fills_all_of_its_files() -> None:
     first, spread = first_files(np.array([1000]), 100)
     files = assign_files(np.zeros(1000, np.int32), first, spread, [pa.array(range(1000))])
     assert sorted(set(files.tolist())) == list(range(10))
+
+
+def test_a_null_among_alike_entries_of_a_dictionary_stays_a_null() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 0, 2], pa.int8()), pa.array(["a", "a", "b"]))
+    classes, [found] = in_canonical_order(np.array([1, 0, 0, 0, 0], np.int32), [column])
+    assert classes.tolist() == [0, 0, 0, 0, 1]
+    assert found.to_pylist() == ["a", "a", "b", None, "b"]
+
+
+def test_many_records_that_columns_tell_apart_one_after_the_other_are_sorted_by_all_of_them() -> None:
+    drawn = np.random.default_rng(2)
+    classes = drawn.integers(0, 3, 4_000).astype(np.int32)
+    columns = [drawn.integers(0, most, 4_000) for most in (40, 40, 3, 40, 1_000)]
+    order = canonical_order(classes, [pa.array(column) for column in columns])
+    found, expected = (np.stack([classes, *columns], axis=1)[rows] for rows in (order, np.lexsort([*columns[::-1], classes])))
+    assert found.tolist() == expected.tolist()

@@ -1,0 +1,83 @@
+"""What the refusal of a cut discloses is what going through the ways one by one says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.mondrian.partition import Rules
+from core.privacy.holders import fewest_too_many
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
+from core.privacy.refusals import refusal_discloses
+from tests.oracles.minimality import discloses
+
+NULL = 0
+MODELS: dict[str, tuple[PrivacyModel, int]] = {
+    "distinct 2": (DistinctDiversity("s", 2, NULL), 2),
+    "distinct 3": (DistinctDiversity("s", 3), 3),
+    "entropy": (EntropyDiversity("s", 2.4, NULL), ceil(2.4)),
+    "recursive": (RecursiveDiversity("s", Fraction(3, 2), 2), 2),
+    "recursive 3": (RecursiveDiversity("s", Fraction(9), 3, NULL), 3),
+    "close": (Closeness("s", 0.4), 2),
+}
+
+
+def told_both_ways(
+    model: PrivacyModel, least: int, codes: np.ndarray, totals: np.ndarray, sizes: np.ndarray, persons: np.ndarray, several: bool
+) -> tuple[bool, bool]:
+    """Returns what the kernel says and what the oracle says of a class; of a column of which somebody has several values if so."""
+    width = int(codes.max()) + 1
+    whole = np.bincount(codes, weights=totals, minlength=width).astype(np.int64) + 1
+    people = int(whole.sum()) - 1 if several else int(whole.sum())
+    rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("s",), (whole,))
+    demands, null = rules.demands, getattr(model, "null", None)
+    named = {None if code == null else int(code): int(total) for code, total in zip(codes, totals, strict=True)}
+
+    def fails(held: Any) -> bool:
+        there = sorted((null if value is None else value, count) for value, count in held.items() if count)
+        values, counts = np.array([value for value, _ in there]), np.array([count for _, count in there])
+        spread = Spread(np.zeros(len(there), np.int64), values, counts, whole)
+        return bool(rules.promise.fails(np.array([counts.sum()]), {"s": spread})[0])
+
+    def fewest(count: int, value: Any) -> int:
+        return int(fewest_too_many(count, NULL if value is None else value, 0, -1 if null is None else null, demands.holder_bounds))
+
+    scratch = np.zeros((2, width), np.int64)
+    mine = refusal_discloses(codes, totals, sizes, persons, 0, demands, scratch, scratch.copy())
+    assert not scratch.any()
+    return bool(mine), discloses(named, sizes.tolist(), persons.tolist(), fails, least, fewest if several else None)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_refusal_discloses_what_the_ways_one_by_one_say(name: str) -> None:
+    drawn, said = np.random.default_rng(31), []
+    for number in range(60):
+        values = int(drawn.integers(1, 14 if number % 3 == 0 else 5))
+        codes = np.sort(drawn.permutation(values + 2)[:values])
+        totals = drawn.integers(1, 5, values)
+        first = int(drawn.integers(1, totals.sum())) if totals.sum() > 1 else 1
+        sizes = np.array([first, totals.sum() - first])
+        if sizes.min():
+            said.append(told_both_ways(*MODELS[name], codes, totals, sizes, sizes, several=False))
+    assert all(mine == oracle for mine, oracle in said)
+    assert {mine for mine, _ in said} == {False, True}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_refusal_discloses_what_the_ways_say_where_somebody_has_several_values(name: str) -> None:
+    drawn, said = np.random.default_rng(13), []
+    while len(said) < 40:
+        values = int(drawn.integers(2, 5))
+        codes = np.sort(drawn.permutation(values + 1)[:values])
+        totals = np.bincount(drawn.integers(0, values, int(drawn.integers(4, 8))), minlength=values)
+        first = int(drawn.integers(2, totals.sum() - 1))
+        sizes = np.array([first, totals.sum() - first])
+        persons = drawn.integers(1, sizes + 1)
+        if totals.min():
+            said.append(told_both_ways(*MODELS[name], codes, totals, sizes, persons, several=True))
+    assert all(mine == oracle for mine, oracle in said)

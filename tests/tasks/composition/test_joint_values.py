@@ -1,0 +1,71 @@
+"""Values at risk in the joint classes of two releases are those that a look at every record finds, whoever promises them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from core.composition.joint_classes import Identity, joined_sql, sets_table_sql
+from schemas.job.job import Job
+from tasks.composition.joint_values import Promises, values_at_risk
+from tasks.store.store import Store
+from tests.core.composition.every_record import without_values
+from tests.core.composition.test_joint_classes import Row, loaded, seen
+from tests.jobs import job_of
+
+BY_CONTENTS = Identity(contents=True, persons=False, untreated=False, values=1, same=(0,))
+
+
+def job_with(promised: dict[str, Any] | None) -> Job:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    return Job.model_validate(job_of(columns=columns, privacy={"k": 2} | ({"l": {"s": promised}} if promised else {})))
+
+
+def drawn_releases(seed: int) -> tuple[list[Row], list[Row]]:
+    """Two releases of which half of the records are the same; what records are linked by holds their value."""
+    drawn = np.random.default_rng(seed)
+
+    def some(count: int) -> list[Row]:
+        contents = [int(one) for one in drawn.integers(0, 1 << 62, count)]
+        return [Row(one, int(drawn.integers(-1, 3)), False, 0, 0, one % 4) for one in contents]
+
+    both, mine, theirs = some(12), some(5), some(4)
+    return both + mine, [row._replace(group=int(drawn.integers(-1, 3))) for row in both] + theirs
+
+
+def at_risk(job: Job, promises: Promises, both: tuple[list[Row], list[Row]], folder: Path) -> int | None:
+    with duckdb.connect() as database:
+        loaded(database, *both)
+        database.execute(joined_sql(BY_CONTENTS))
+        database.execute(sets_table_sql())
+        return values_at_risk(database, job, promises, Store(folder), persons=False)
+
+
+@pytest.mark.parametrize("mine", [None, {"distinct": 2}])
+@pytest.mark.parametrize("theirs", [None, {"distinct": 3, "nulls": None}])
+def test_values_at_risk_are_those_of_a_look_at_every_record(
+    tmp_path: Path, mine: dict[str, Any] | None, theirs: dict[str, Any] | None
+) -> None:
+    least = max((one["distinct"] for one in (mine, theirs) if one), default=None)
+    promises = Promises({"l": {"s": mine}} if mine else {}, {"l": {"s": theirs}} if theirs else {}, ("s",), None)
+    counts = set()
+    for seed in range(4):
+        both = drawn_releases(seed)
+        found = at_risk(job_with(mine), promises, both, tmp_path)
+        sides = seen(both[0], "mine", BY_CONTENTS), seen(both[1], "theirs", BY_CONTENTS)
+        assert found == (without_values(*sides, least) if least else None)
+        counts.add(found)
+    assert least is None or len(counts) > 1
+
+
+def test_what_both_promise_alike_is_asked_once_however_it_is_said() -> None:
+    said, same = {"distinct": 2}, {"distinct": 2, "nulls": None}
+    assert len(Promises({"l": {"s": said}}, {"l": {"s": same}}, ("s",), None).models_promised) == 1
+    assert len(Promises({"l": {"s": said}}, {"l": {"s": same | {"nulls": "value"}}}, ("s",), None).models_promised) == 2
+    # What is compared with the whole source is asked of both sources, unless it is along an order.
+    near = {"t": 0.2, "distance": "equal"}
+    assert len(Promises({"t": {"s": near}}, {"t": {"s": near}}, ("s",), None).models_promised) == 2

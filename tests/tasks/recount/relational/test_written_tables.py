@@ -1,0 +1,66 @@
+"""Written tables of a few rows are refused for what is wrong with them, though no source is at hand."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.errors.base import VerificationError
+from schemas.relational.tables_job import load_tables_job
+from tasks.recount.relational.tables import WrittenTables, recount_tables
+from tests.flows.relational.hospital import JOB, hospital_job
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def four_alike() -> Rows:
+    """Four persons with the same two visits, of which the first has a condition."""
+    return {
+        "person": [{"person_id": f"p{number}", "age": "[0 - 40)", "income": 7} for number in range(4)],
+        "visit": [
+            {"visit_id": f"v{number}{visit}", "person_id": f"p{number}", "ward": "inner", "nights": visit}
+            for number in range(4)
+            for visit in range(2)
+        ],
+        "condition": [{"person_id": None, "visit_id": f"v{number}0", "chronic": "no", "icd": "x"} for number in range(4)],
+    }
+
+
+def recounted(folder: Path, rows: Rows, most: int | None) -> Any:
+    described = deepcopy(JOB["tables"])
+    described["visit"] |= {"rows": {"most": most}} if most else {}
+    (folder / "job").mkdir()
+    job = load_tables_job(hospital_job(folder / "job", {}, tables=described))
+    files = {}
+    for name, table in rows.items():
+        files[name] = [folder / f"{name}.parquet"]
+        pq.write_table(pa.Table.from_pylist(table, pa.Table.from_pylist(four_alike()[name]).schema), files[name][0])
+    levels: dict[str, dict[str, int | None]] = {"person": {"age": 2}, "visit": {"ward": 1}, "condition": {"chronic": 0}}
+    return recount_tables(WrittenTables(job, files, dict.fromkeys(rows), levels), folder / "spill", "it")
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_persons_with_the_same_history_share_it(tmp_path: Path, most: int | None) -> None:
+    found = recounted(tmp_path, four_alike(), most)
+    assert (found.persons, found.histories, found.smallest, found.failing) == (4, 1, 4, 0)
+    assert found.records == {"person": 4, "visit": 8, "condition": 4}
+    assert found.most_rows == {"visit": 2, "condition": 1}
+
+
+def test_a_person_with_more_rows_than_the_job_lets_be_published_is_refused(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["visit"] += [{"visit_id": f"w{number}", "person_id": f"p{number}", "ward": "inner", "nights": 1} for number in range(4)]
+    with pytest.raises(VerificationError, match=r"a person has 3 rows of 'visit', and rows.most is 2"):
+        recounted(tmp_path, rows, 2)
+
+
+def test_one_person_with_another_history_is_refused(tmp_path: Path) -> None:
+    rows = four_alike()
+    rows["visit"][0]["ward"] = "outer"
+    with pytest.raises(VerificationError, match="4 persons have a history that fewer than 4 share, the smallest 1"):
+        recounted(tmp_path, rows, None)

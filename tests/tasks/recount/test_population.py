@@ -1,0 +1,106 @@
+"""Rows of a population that the labels of classes fit are those that a look at each of them finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from core.recount.risk import risk_in
+from schemas.errors.refusals import PopulationError
+from schemas.job.job import Job, load_job
+from tasks.recount.population import count_in_population
+from tests.jobs import write_job, write_parquet
+
+QIDS: list[dict[str, Any]] = [
+    {"name": "age", "hierarchy": {"widths": [1, 5, 10, 40]}},
+    {"name": "place", "hierarchy": {"tree": {"*": {"north": ["a", "b"], "south": ["c", "d"]}}}},
+]
+CLASSES = [("[20 - 25)", "north", 4), ("[20 - 25)", "north", 2), ("[25 - 30)", "*", 5), ("30", "south", 3), ("*", "c", 4), (None, "a", 1)]
+ROWS = [
+    (20, "a"),
+    (24, "b"),
+    (24, "c"),
+    (25, "a"),
+    (25, "d"),
+    (29, "b"),
+    (30, "c"),
+    (30, "d"),
+    (30, "a"),
+    (None, "a"),
+    (None, "c"),
+    (24, "b"),
+]
+
+
+def of_population(folder: Path, rows: pa.Table) -> Job:
+    write_parquet(folder / "register", rows, files=2)
+    columns = {"quasi_identifiers": QIDS, "sensitive": ["sick"], "insensitive": []}
+    return load_job(
+        write_job(
+            folder,
+            {
+                "version": 1, "name": "people", "source": {"path": "people/*.parquet"}, "columns": columns, "privacy": {"k": 4},
+                "method": {"name": "skald"}, "memory": "256MB", "target": "releases", "population": {"path": "register/*.parquet"},
+            },
+        )
+    )  # fmt: skip
+
+
+def counted(job: Job, classes: list[tuple[Any, Any, int]]) -> tuple[int, Counter[tuple[int, int]]]:
+    held = pa.table({"age": pa.array([age for age, *_ in classes for _ in range(_[-1])], pa.string()),
+                     "place": [place for _, place, records in classes for _ in range(records)]})  # fmt: skip
+    with duckdb.connect() as database:
+        database.register("release", held)
+        found = count_in_population(job, database, "release")
+    assert found is not None
+    return found
+
+
+def is_within(label: str | None, age: int | None) -> bool:
+    if label == "*" or label is None:
+        return label == "*" or age is None
+    ends = [int(end) for end in label.strip("[)").split(" - ")]
+    return age is not None and ends[0] <= age and (age < ends[-1] or (len(ends) == 1 and age == ends[0]))
+
+
+def test_rows_that_labels_fit_are_counted_as_one_by_one(tmp_path: Path) -> None:
+    job = of_population(tmp_path, pa.table({"age": pa.array([age for age, _ in ROWS], pa.int64()), "place": [place for _, place in ROWS]}))
+    places = {"north": "ab", "south": "cd", "*": "abcd"}
+    expected = Counter[tuple[int, int]]()
+    together = Counter[tuple[Any, Any]]()
+    for age, place, records in CLASSES:
+        together[age, place] += records
+    for (age, place), records in together.items():
+        expected[records, sum(is_within(age, row[0]) and row[1] in places.get(place, place) for row in ROWS)] += 1
+    assert counted(job, CLASSES) == (len(ROWS), expected)
+
+
+def test_ranges_mean_nothing_among_texts_and_labels_of_one_value_do(tmp_path: Path) -> None:
+    texts = pa.table({"age": ["x"] * 3, "place": ["a", "b", "a"]})
+    with pytest.raises(PopulationError, match="'age'"):
+        counted(of_population(tmp_path / "one", texts), [("[20 - 25)", "a", 4)])
+    numbers = pa.table({"age": pa.array([90, 91, 92]), "place": ["a", "b", "a"]})
+    assert counted(of_population(tmp_path / "two", numbers), [("[20 - 25)", "a", 4)]) == (3, Counter({(4, 0): 1}))
+    assert counted(of_population(tmp_path / "three", texts), [("*", "a", 4)]) == (3, Counter({(4, 2): 1}))
+
+
+def test_the_risk_in_a_population_is_that_of_a_worked_example() -> None:
+    """Classes of 1, 2 and 5 records that fit 4, 5 and 3 rows: whoever is in the data is in the population, so that the last is 5."""
+    found = risk_in(40, {(1, 4): 1, (2, 5): 1, (5, 3): 2})
+    assert found == {
+        "records": 40,
+        "k_map": 4,
+        "journalist_max": 1 / 4,
+        "journalist_mean": pytest.approx(4 / 19),
+        "journalist_share_above": 1.0,
+        "marketer": pytest.approx((1 / 4 + 2 / 5 + 2) / 13),
+        "lacking": 2,
+    }
+    assert risk_in(40, {(1, 20): 1, (2, 10): 1})["journalist_share_above"] == pytest.approx(2 / 3)
+    assert risk_in(40, {(1, 3): 1, (9, 10): 1})["journalist_mean"] == pytest.approx(2 / 13)
+    assert risk_in(40, {(9, 3): 1, (1, 100): 9})["journalist_mean"] == pytest.approx((1 + 9 / 100) / 18)

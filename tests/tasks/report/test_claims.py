@@ -1,0 +1,48 @@
+"""Attacks that won are warned of first, by the first of them and their number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.attacks.figures import AttackFigures
+from tasks.report.claims import attack_meaning, attack_warning, first_warning
+from tests.core.recount.test_classes import manifest
+
+
+def attack(**changes: Any) -> AttackFigures:
+    made: dict[str, Any] = {
+        "name": "inference", "target": "disease", "knows": "all of them", "guesses": 100, "right": 40, "control_guesses": 100,
+        "control_right": 10, "advantage": 0.3, "low": 0.2, "high": 0.4, "accepted": 0.1, "verdict": "broken",
+    }  # fmt: skip
+    return AttackFigures.model_validate(made | changes)
+
+
+def test_nothing_is_warned_of_where_no_attack_won() -> None:
+    assert attack_warning(manifest()) == ""
+    assert attack_warning(manifest(attacks=(attack(verdict="safe"), attack(verdict="told")))) == ""
+
+
+def test_the_first_attack_that_won_is_named_and_the_others_are_counted() -> None:
+    one = attack_warning(manifest(attacks=(attack(verdict="safe"), attack())))
+    assert one == "1 attack on this release won more than the job accepts: inference of 'disease' by all of them. Do not hand it on unread."
+    three = manifest(attacks=(attack(name="linkage", target=None), attack(verdict="told"), attack(), attack()))
+    assert attack_warning(three).startswith("3 attacks on this release won more than the job accepts: linkage by all of them and 2 more.")
+    assert first_warning(three) == attack_warning(three)
+
+
+@pytest.mark.parametrize(
+    ("changes", "meaning"),
+    [
+        ({}, "wins more than the job accepts"),
+        ({"guesses": 0}, "stand in the run folder alone"),
+        ({"accepted": 0, "right": 1}, "1 of its guesses is right, and the job promises that none is"),
+        ({"accepted": 0, "right": 2}, "2 of its guesses are right"),
+        ({"verdict": "told"}, "within what the job accepts"),
+        ({"verdict": "safe", "accepted": 0, "right": 0}, "No guess is right, as was promised"),
+        ({"verdict": "safe", "accepted": 0}, "Wins no more than without the release"),
+    ],
+)
+def test_what_an_attack_means_is_said_by_its_verdict(changes: dict[str, Any], meaning: str) -> None:
+    assert meaning in attack_meaning(attack(**changes))

@@ -1,0 +1,49 @@
+"""Values that too few have become the rest, and so many more that the rest is of enough: as a look at each person finds them."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.formats.published import PublishedValues
+from tasks.source.bounds.published_columns import hold
+from tasks.writing.shared_values import values_of_few
+
+Holding = list[tuple[str | None, int]]
+
+
+def gone_by_force(held: Holding, k: int, rest: str | None, *, persons: bool) -> set[str | None]:
+    """What becomes the rest: first the values of fewer than k, then the one of fewest until the rest is of k."""
+
+    def people(values: set[str | None]) -> int:
+        return len({owner if persons else place for place, (value, owner) in enumerate(held) if value in values})
+
+    values = sorted({value for value, _ in held}, key=lambda value: (value is None, value or ""))
+    gone = {value for value in values if value != rest and people({value}) < k}
+    there = {rest} & set(values)
+    while (gone | there) and people(gone | there) < k and (left := [value for value in values if value not in gone | there]):
+        gone.add(min(left, key=lambda value: people({value})))
+    return gone
+
+
+@pytest.mark.parametrize("rest", [None, "other"])
+@pytest.mark.parametrize("persons", [True, False])
+def test_values_of_few_are_those_that_a_look_at_each_person_finds(rest: str | None, persons: bool) -> None:
+    drawn, seen = np.random.default_rng(5), set[int]()
+    values = ["a", "b", "c", "d", "other", None]
+    text = pa.string()
+    known = PublishedValues(*[pa.array([], text)] * 4, pa.array([rest], text), pa.array([None], text))
+    with duckdb.connect() as database:
+        for _ in range(60):
+            rows = int(drawn.integers(1, 14))
+            held: Holding = [(values[drawn.integers(len(values))], int(drawn.integers(1, 6))) for _ in range(rows)]
+            column = pa.array([value for value, _ in held], text)
+            hold(database, [([column], np.array([owner for _, owner in held], np.uint64) if persons else None)], 1)
+            k = int(drawn.integers(1, 5))
+            found = values_of_few(database, 0, known, k, persons=persons).to_pylist()
+            assert len(found) == len(set(found))
+            assert set(found) == gone_by_force(held, k, rest, persons=persons)
+            seen.add(len(found))
+    assert {0, 1, 2} <= seen
