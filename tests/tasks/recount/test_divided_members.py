@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.job import Job
-from tasks.recount.shares import additional_counts, divide_members
+from tasks.recount.recount import count_additional
+from tasks.recount.shares import divide_members
 from tasks.store.store import Artifact
 from tests.jobs import job_of
 
@@ -79,10 +79,10 @@ def test_everybody_is_set_apart_once_with_his_class_and_once_by_himself(
             assert {row[0] for row in rows} | {5} >= mine
 
 
-def test_what_needs_all_classes_is_counted_for_the_job(tmp_path: Path, job: Job, people: tuple[list[Path], list[Path]]) -> None:
+def test_what_needs_all_classes_is_counted_for_the_job(tmp_path: Path, job: Job) -> None:
     rows = [labels for number, labels in enumerate(CLASSES) for c, _, r in PERSONS if c == number for _ in range(r)]
     records = tmp_path / "records.parquet"
     pq.write_table(pa.table({"sex": [sex for sex, _ in rows], "zip": [place for _, place in rows], "disease": ["x"] * len(rows)}), records)
     with duckdb.connect() as database:
-        linked, population, _ = json.loads(additional_counts(database, job, [records], people))
-    assert (linked, population) == ([], None)
+        found = count_additional(job, database, f"read_parquet('{records}')", None)
+    assert (found.linked, found.population) == ((), None)
