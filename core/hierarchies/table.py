@@ -17,7 +17,7 @@ from core.hierarchies.levels import DraftLevels, labelled, spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
-from schemas.reading.yaml_reading import MOST_BYTES
+from schemas.reading.regular_files import MOST_BYTES
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ class Published(Release):
 
     def _document(self, name: str) -> str | None:
         path = self.folder / name if isinstance(self.folder, Path) else None
-        from schemas.reading.yaml_reading import content_of
+        from schemas.reading.regular_files import content_of
 
         # The folder is others' too, and may hold anything by now.
         return content_of(path, links=False).decode() if path and path.is_file() else None

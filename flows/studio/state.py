@@ -18,7 +18,7 @@ from schemas.job.job import Job, load_job
 from schemas.policy.policy import read_policy
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
-from schemas.reading.yaml_reading import read_text
+from schemas.reading.regular_files import read_text
 from tasks.engine.runs import POLICY, policy_in_force
 from tasks.planning.pareto_page import ParetoFront
 from tasks.store.files import USER_UMASK, write_atomically

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, field_
 
 from schemas.errors.hierarchies import HierarchyError
 from schemas.reading.model import MOST_DIGITS, Character, ExactDecimal, PathText, StrictModel, alternatives, fault
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 
 OF_2000 = (
     "036", "059", "063", "102", "203", "556", "692", "790", "821", "823", "830", "831", "878", "879", "884", "890", "893",

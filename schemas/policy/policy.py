@@ -23,7 +23,8 @@ from schemas.job.privacy import share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, watch
-from schemas.reading.yaml_reading import content_of, parse
+from schemas.reading.regular_files import content_of
+from schemas.reading.yaml_reading import parse
 
 Syntax = Mapping[str, Any]
 UNTOLD = "what could not be read as a SELECT statement"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors.base import JobError
-from schemas.reading.yaml_reading import read_text
+from schemas.reading.regular_files import read_text
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from schemas.errors.signals import MisplacedError
 from schemas.reading.faults import Loc, fault_lines, key_path
 from schemas.reading.given_jobs import GivenJob
 from schemas.reading.model import TABLES_VERSION, StrictModel
-from schemas.reading.yaml_reading import parse, read_text
+from schemas.reading.regular_files import read_text
+from schemas.reading.yaml_reading import parse
 
 
 def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[str]:

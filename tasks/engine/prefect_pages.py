@@ -27,7 +27,7 @@ from prefect.logging.loggers import flow_run_logger
 
 from schemas.errors.base import counted
 from schemas.errors.storage import ServerError
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.report import Report, RiskFigure
 from tasks.engine.progress import STEPS, listening

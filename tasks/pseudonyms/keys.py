@@ -10,7 +10,7 @@ from typing import Any
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import LEAST_BITS, Secret, is_strong
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from tasks.store.files import real_path
 
 MOST_BYTES = 1_000_000

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from core.recount.relational.history_counts import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import table_job, words_of_key
 from schemas.relational.tables_job import TablesJob

@@ -12,7 +12,7 @@ import duckdb
 
 from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError, VerificationError
-from schemas.reading.yaml_reading import MOST_HEADER, lines_within
+from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.release.manifest import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
 from tasks.store.database import is_short_of_files, literal, quote

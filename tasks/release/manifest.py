@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job, hierarchies_of, job_digest
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 
 from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import Job
-from schemas.reading.yaml_reading import content_of, open_regular
+from schemas.reading.regular_files import content_of, open_regular
 from schemas.release.evidence import (
     SCHEME,
     SIGNING_KEY,

@@ -16,8 +16,8 @@ from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
+from schemas.reading.regular_files import MOST_HEADER, lines_within
 from schemas.reading.typed_texts import accepted_words, typed_sql
-from schemas.reading.yaml_reading import MOST_HEADER, lines_within
 from tasks.source.batches import count_held_rows
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable

@@ -15,8 +15,8 @@ import pyarrow.types as pt
 from schemas.errors.base import counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 from schemas.reading.typed_texts import accepted_words, typed_sql
-from schemas.reading.yaml_reading import content_of
 from tasks.source.batches import schema_of_columns
 from tasks.source.partitions import arrow_type
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from schemas.errors.base import StorageError
 from schemas.errors.folders import BusyError, FolderError
 from schemas.job.job import Job
-from schemas.reading.yaml_reading import open_regular
+from schemas.reading.regular_files import open_regular
 from tasks.store.keys import fingerprint_of
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600

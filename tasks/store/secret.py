@@ -19,7 +19,7 @@ from typing import Any
 from schemas.errors.pseudonyms import SecretError
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import is_strong
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from tasks.store.files import flush, write_atomically
 
 VARIABLE = "SKALD_SECRET"

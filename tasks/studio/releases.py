@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.release.report import Report
 from tasks.release.manifest import manifest_content, manifest_of
 from tasks.report.page import number, percent

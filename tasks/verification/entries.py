@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.source import is_address
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest

@@ -17,7 +17,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import ManifestFormatError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
-from schemas.reading.yaml_reading import content_of
+from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.figures import tellable
 from schemas.release.manifest import FORMAT, Manifest, Persons

@@ -1,0 +1,74 @@
+"""Files that others name or write are read whole, so that only those are opened that have an end: no device, no pipe, none too large."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import TextIO
+
+MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_000, 1 << 20
+"""Bytes of a file that is read whole, of a text, of the names in the first line of a table, and of what is read at a time."""
+
+
+def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
+    """Opens a regular file for reading.
+
+    Args:
+        path: The file, or a link to it.
+        most: How many bytes it may have.
+        links: Whether it may be a link; not where others can write, and what they name would be taken for theirs.
+    """
+    # A named pipe would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    try:
+        # Of what was opened, because the name may lead elsewhere by now.
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a device or a pipe, and only regular files are read", str(path))
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
+    """Returns what a regular file holds; arguments and errors are those of ``open_regular``."""
+    with open_regular(path, most, links=links) as file:
+        # It may have grown since. Not as much as is allowed, for which room would be made at once.
+        content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        while 0 < len(content) <= most and (more := file.read(BLOCK)):
+            content += more
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
+    return content
+
+
+def lines_within(text: TextIO, most: int) -> Iterator[str]:
+    """Yields the lines of a text that was opened, as long as they are not too many characters: a line need not have an end."""
+    while line := text.readline(most + 1):
+        most -= len(line)
+        if most < 0:
+            raise ValueError
+        yield line
+
+
+def read_text(path: Path) -> tuple[str, list[str]]:
+    """Returns the file's text, or why there is none."""
+    try:
+        return content_of(path, MOST_TEXT).decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
+    except FileNotFoundError:
+        return "", ["there is no such file; check the path"]
+    except IsADirectoryError:
+        return "", ["this is a folder; give the job file inside it"]
+    except OSError as error:
+        return "", [f"the file cannot be read ({error.strerror})"]
