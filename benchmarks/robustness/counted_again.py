@@ -13,6 +13,11 @@ Table = Mapping[str, list[Any]]
 Row = dict[str, Any]
 
 
+def released_rows(release: Path) -> list[Row]:
+    """Returns the records of a release."""
+    return [row for path in sorted((release / "data").rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
 def faults_of(release: Path, source: Table, job: Mapping[str, Any]) -> Iterator[str]:
     """Yields what a release breaks of the promises of its job.
 
@@ -21,7 +26,7 @@ def faults_of(release: Path, source: Table, job: Mapping[str, Any]) -> Iterator[
         source: The columns of the source, by name, each with a value a record; ``number`` tells records apart.
         job: The job.
     """
-    rows = [row for path in sorted((release / "data").rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    rows = released_rows(release)
     known = {number: place for place, number in enumerate(source["number"])}
     if len({row["number"] for row in rows} & set(known)) != len(rows):
         yield "records that are not of the source, or repeat"

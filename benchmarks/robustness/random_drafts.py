@@ -16,6 +16,7 @@ import yaml
 from pyarrow import csv as arrow_csv
 
 from benchmarks.robustness.commands import Commands
+from benchmarks.robustness.counted_again import labels_of, released_rows
 from benchmarks.robustness.random_jobs import wrong_end
 from benchmarks.robustness.tally import Tally
 
@@ -54,12 +55,11 @@ def drafted_and_run(commands: Commands, folder: Path, source: Path) -> str:
 def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
     """Yields what a release breaks of what its draft promises: small classes, identifiers, and hardly a record left."""
     job = yaml.safe_load(job_file.read_text(encoding="utf-8"))
-    rows = [row for path in sorted((manifest.parent / "data").rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-    names = [qid["name"] for qid in job["columns"]["quasi_identifiers"]]
-    classes = Counter(tuple(str(row[name]) for name in names) for row in rows)
-    if names and min(classes.values()) < job["privacy"]["k"]:
+    rows, columns = released_rows(manifest.parent), job["columns"]
+    classes = Counter(labels_of(row, columns) for row in rows)
+    if columns["quasi_identifiers"] and min(classes.values()) < job["privacy"]["k"]:
         yield "a class of fewer than k"
-    if [name for name in job["columns"]["identifiers"] if isinstance(name, str) and name in rows[0]]:
+    if [name for name in columns["identifiers"] if isinstance(name, str) and name in rows[0]]:
         yield "an identifier is published"
     if len(rows) < json.loads(manifest.read_text(encoding="utf-8"))["records"] / 2:
         yield "more than half of the records are suppressed"

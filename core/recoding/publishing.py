@@ -110,12 +110,6 @@ def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValue
     return PublishedValues(counted.values[:0], made[:0], counted.values, made, nothing, nothing)
 
 
-def values_of_k(people: Counts, k: int) -> NDArray[np.bool_]:
-    """Tells which values at least k people have, shape (m,), given how many have each."""
-    shared: NDArray[np.bool_] = people >= k
-    return shared
-
-
 def is_number(kind: pa.DataType) -> bool:
     """Tells whether a type holds numbers."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
@@ -127,7 +121,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
     """Keeps texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
-    kind, shared = counted.values.type, values_of_k(counted.people, k)
+    kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
     rest = max(counted.other_records, nulls)
     lone = 0 < rest < k
@@ -160,7 +154,7 @@ def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
     """Keeps numbers and moments that k people have; the others lie in steps of a grid, each with k people, or are null."""
-    values, shared = counted.values, values_of_k(counted.people, k)
+    values, shared = counted.values, counted.people >= k
     kind, nothing = values.type, pa.nulls(1, values.type)
     rare = pa.array(~shared)
     others = values.filter(rare)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised
 from core.formats.proposals import Proposal
-from core.recoding.publishing import CountedValues, published_values, values_of_k
+from core.recoding.publishing import published_values
 from schemas.privacy.publish import SHARED
 from tasks.planning.open_sources import OpenSource
 from tasks.planning.pilot_runs import typed
+from tasks.source.bounds.published_columns import count_values, hold
 from tasks.store.database import quote
 
 Integers = NDArray[np.int64]
@@ -63,41 +62,14 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
     else:
         # All records of these people: somebody may have several values.
         statement = f"SELECT {quote(person)} AS owner, {value} AS value FROM source SEMI JOIN sample USING ({quote(person)})"
-    pairs = front.connection.sql(statement).to_arrow_table()
-    values = normalised(pairs["value"].combine_chunks(), ALL)
-    owners = pairs["owner"].combine_chunks().dictionary_encode()
-    there = pc.fill_null(pc.is_finite(values), False) if pa.types.is_floating(values.type) else values.is_valid()
-    held = _distinct(owners.indices.filter(there), values.filter(there).dictionary_encode())
-    nulls = len(pc.unique(owners.indices.filter(pc.invert(there))))
-    published = published_values(_counted(held, nulls, k), SHARED, k).apply(held.values).take(pa.array(held.numbers))
-    told = published.is_valid()
-    shown = _distinct(pa.array(held.owners).filter(told), published.filter(told).dictionary_encode())
-    return shown.owners, shown.numbers, len(owners.dictionary)
-
-
-class _Held(NamedTuple):
-    """People and the numbers of their values, each pair once, by people and then by value; values ascend."""
-
-    owners: Integers
-    numbers: Integers
-    values: pa.Array
-
-
-def _distinct(owners: pa.Array, values: pa.DictionaryArray) -> _Held:
-    order = pc.array_sort_indices(values.dictionary)
-    place = np.empty(len(order), np.int64)
-    place[np.asarray(order)] = np.arange(len(order))
-    pairs = np.unique(np.column_stack([np.asarray(owners, np.int64), place[np.asarray(values.indices)]]), axis=0)
-    return _Held(pairs[:, 0], pairs[:, 1], values.dictionary.take(order))
-
-
-def _counted(held: _Held, nulls: int, k: int) -> CountedValues:
-    people = np.bincount(held.numbers, minlength=len(held.values))
-    rare = ~values_of_k(people, k)[held.numbers]
-    # A person counts once among rare values, at the least of them.
-    _, first = np.unique(held.owners[rare], return_index=True)
-    least = np.bincount(held.numbers[rare][first], minlength=len(held.values))
-    return CountedValues(held.values, people, least, people, nulls, len(first))
+    read = front.connection.sql(statement).to_arrow_table()
+    values, owners = normalised(read["value"].combine_chunks(), ALL), read["owner"].combine_chunks().dictionary_encode()
+    hold(front.connection, [([values], np.asarray(owners.indices).astype(np.uint64))], 1)
+    counted = count_values(front.connection, 0, values.type, k, persons=True, every=False)
+    published = published_values(counted, SHARED, k).apply(values)
+    pairs = pa.table({"owner": owners.indices, "value": published}).filter(published.is_valid()).group_by(["owner", "value"]).aggregate([])
+    numbers = pairs["value"].combine_chunks().dictionary_encode().indices
+    return np.asarray(pairs["owner"]).astype(np.int64), np.asarray(numbers).astype(np.int64), len(owners.dictionary)
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
