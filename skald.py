@@ -29,7 +29,7 @@ __all__ = ["Anonymised", "Published", "SkaldError", "anonymise", "plan", "run", 
 
 
 def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool = True) -> Published:
-    """Anonymises, verifies and publishes, as ``skald run`` does. A run that was killed continues with the same call.
+    """Anonymise, verifies and publish, as ``skald run`` does. A run that was killed continues with the same call.
 
     Args:
         job: Path of the job file, or its content.
@@ -63,7 +63,7 @@ def verify(
     *,
     key: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Recounts the files of a release and looks at every byte of it: what ``skald verify --json`` prints.
+    """Recount the files of a release and look at every byte of it: what ``skald verify --json`` prints.
 
     Args:
         release: Its folder, or its address in an object store.
@@ -79,7 +79,7 @@ def verify(
 
 
 def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = None) -> tuple[Any, Anonymised]:
-    """Anonymises a table, and verifies what came out as every release is verified.
+    """Anonymise a table, and verify what came out as every release is verified.
 
     The table lies in a private temporary folder meanwhile, together with what is counted of it, and nothing of it stays.
 

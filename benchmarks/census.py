@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def alone(way: str, qids: str, effort: str) -> dict[str, Any]:
-    """Runs one search in a process of its own, whose peak memory is nobody else's."""
+    """Run one search in a process of its own, whose peak memory is nobody else's."""
     given = [*sys.argv[1:], "--one", way, "--qids", qids, "--efforts", effort]
     done = subprocess.run([sys.executable, "-m", "benchmarks.census", *given], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -102,7 +102,7 @@ def alone(way: str, qids: str, effort: str) -> dict[str, Any]:
 
 
 def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
-    """Runs one search and returns its figures; compiling and reading are not in them, but the memory of both is."""
+    """Run one search and return its figures; compiling and reading are not in them, but the memory of both is."""
     root, hierarchies, domains = counted(source, int(asked.qids))
     model, most = Promise(asked.k), floor(asked.limit * root.records)
     prices = prices_of(asked.objective, hierarchies, domains, left=root)
@@ -125,7 +125,7 @@ def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
 
 
 def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy], Sequence[Domain]]:
-    """Counts the cells of the finest node of the first so many QIDs; returns them with their hierarchies and domains."""
+    """Count the cells of the finest node of the first so many QIDs; return them with their hierarchies and domains."""
     table = pq.read_table(source, columns=list(QIDS)[:qids]).combine_chunks()
     counter = DomainCounter(table.schema.types)
     for batch in table.to_batches():
@@ -140,7 +140,7 @@ def counted(source: Path, qids: int) -> tuple[Histogram, list[Hierarchy], Sequen
 
 
 def levels_of(domain: Domain) -> Any:
-    """Returns the hierarchy of a QID as a job has it."""
+    """Return the hierarchy of a QID as a job has it."""
     if widths := QIDS[domain.qid]:
         return {"widths": widths}
 
@@ -152,7 +152,7 @@ def levels_of(domain: Domain) -> Any:
 
 
 def lightning(nodes: Evaluations, step: int) -> None:
-    """Searches best first until the effort is spent.
+    """Search best first until the effort is spent.
 
     Args:
         nodes: The lattice.
@@ -183,7 +183,7 @@ def lightning(nodes: Evaluations, step: int) -> None:
 
 
 def neighbours(nodes: Evaluations, steps: Steps, step: int) -> Iterator[Steps]:
-    """Yields the nodes one level away on one QID."""
+    """Yield the nodes one level away on one QID."""
     for qid, top in enumerate(nodes.top):
         if 0 <= steps[qid] + step <= top:
             yield changed(steps, qid, steps[qid] + step)

@@ -69,7 +69,7 @@ def _share(told: float | None) -> str:
 
 
 def incomes(folder: Path, rows: int = 30_000) -> Path:
-    """Writes a job about people whose income has a heavy tail: most incomes above a few thousand are one person's alone."""
+    """Write a job about people whose income has a heavy tail: most incomes above a few thousand are one person's alone."""
     folder.mkdir()
     random = np.random.default_rng(7)
     income = np.round(np.exp(random.normal(10.3, 1.1, rows))).astype(np.int64)
@@ -92,7 +92,7 @@ def incomes(folder: Path, rows: int = 30_000) -> Path:
 
 
 def measured(path: Path, method: str, k: int, way: str) -> Measured:
-    """Runs a job with one method and returns what it lost and what its ranges tell."""
+    """Run a job with one method and return what it lost and what its ranges tell."""
     with tempfile.TemporaryDirectory() as folder:
         settings = [f"privacy.k={k}", f"method={{name: {method}}}", f"endpoints={way}", f"target={folder}/out", f"work={folder}/work"]
         settings += ["suppression={limit: 1}"]
@@ -106,7 +106,7 @@ def measured(path: Path, method: str, k: int, way: str) -> Measured:
 
 
 def share_told(job: Job, release: Path) -> float | None:
-    """Returns the share of values held by one person alone that are the end of a published range."""
+    """Return the share of values held by one person alone that are the end of a published range."""
     files = [path for pattern in job.source_pattern for path in sorted(Path("/").glob(pattern.lstrip("/")))]
     alone = told = 0
     for qid in job.columns.quasi_identifiers:

@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _write(folder: Path, source: Path, database: str) -> None:
-    """Writes the same records in every format."""
+    """Write the same records in every format."""
     import fsspec
     from adbc_driver_postgresql.dbapi import connect
 

@@ -40,7 +40,7 @@ def values_of(count: int) -> pa.Array:
 
 
 def work(name: str, count: int, folder: Path) -> None:
-    """Does one kind of work on distinct values."""
+    """Do one kind of work on distinct values."""
     from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
     from core.pseudonyms.treatments import covered_text, encrypted, shifted
     from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings

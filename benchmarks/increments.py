@@ -68,7 +68,7 @@ SEVERAL = {
 
 
 def several(file: Path, memory: str, data: Path) -> list[str]:
-    """Prints what releases of a file tell together that changes in place; returns those that were not held against the first one."""
+    """Print what releases of a file tell together that changes in place; return those that were not held against the first one."""
     table, missed = pq.read_table(file), []
     print(f"\n{'run':<34}{'records':>12}{'CPU s':>8}{'compared':>10}{'peak MB':>9}{'shared':>12}{'at risk':>12}")
     with tempfile.TemporaryDirectory(dir=data) as name:
@@ -90,7 +90,7 @@ def several(file: Path, memory: str, data: Path) -> list[str]:
 
 
 def show_together(name: str, cost: Cost, manifest: dict[str, Any], first: str) -> bool:
-    """Prints one row; tells whether it was held against the first release."""
+    """Print one row; return whether it was held against the first release."""
     seconds = manifest["seconds"]["identifiers"] + manifest["seconds"]["overlaps"]
     found = [overlap for overlap in manifest["overlaps"] if overlap["release"] == first and overlap["shared"] is not None]
     told = f"{found[0]['shared']:>12,}{sum(found[0][key] or 0 for key in RISKS):>12,}" if found else ""
@@ -99,7 +99,7 @@ def show_together(name: str, cost: Cost, manifest: dict[str, Any], first: str) -
 
 
 def prepare(folder: Path, files: int, rows: int) -> list[Path]:
-    """Makes the files that are not there yet; the first n are the same however many there are."""
+    """Make the files that are not there yet; the first n are the same however many there are."""
     if len(list(folder.glob("*.parquet"))) < files:
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def prepare(folder: Path, files: int, rows: int) -> list[Path]:
 
 
 def run(folder: Path, files: list[Path], memory: str, *settings: str) -> tuple[Cost, dict[str, Any]]:
-    """Measures one run in a folder and returns its manifest."""
+    """Measure one run in a folder and return its manifest."""
     given = [f"memory={memory}", f"source.path={json.dumps([str(file) for file in files])}", *settings]
     options = [part for setting in given for part in ("--set", setting)]
     cost = measure(skald("run", "medical.yaml", *options, "--direct"), folder, PYTHONPATH=str(ROOT))
@@ -117,7 +117,7 @@ def run(folder: Path, files: list[Path], memory: str, *settings: str) -> tuple[C
 
 
 def show(name: str, cost: Cost, manifest: dict[str, Any], fresh: Cost | None, yesterday: str) -> None:
-    """Prints one row, with the records that it and yesterday's release put at risk."""
+    """Print one row, with the records that it and yesterday's release put at risk."""
     records, reused = manifest["records"], manifest["increment"]["histograms_records"]
     ratio = f"{cost.cpu / fresh.cpu:.2f}" if fresh else ""
     found = [overlap for overlap in manifest["overlaps"] if overlap["release"] == yesterday]

@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def job_in(folder: Path, rows: int) -> Path:
-    """Writes a job of visits that publishes a hash of each person; returns its file."""
+    """Write a job of visits that publishes a hash of each person; return its file."""
     source = DATA / f"visits-{rows}"
     if not source.exists():
         maker("visits")(source, rows)
@@ -56,7 +56,7 @@ def job_in(folder: Path, rows: int) -> Path:
 
 
 def line(rows: int, k: int, limit: str, linked: str) -> str:
-    """Runs a job from its source and returns its figures."""
+    """Run a job from its source and return its figures."""
     settings = [f"privacy.k={k}", f"suppression.limit={limit}", f"method.linked={linked}"]
     settings += ["columns.linkable=patient_id"] if linked == "tell" else []
     with tempfile.TemporaryDirectory() as temporary:

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def line(job: Path, treatment: str, rounds: int, asked: argparse.Namespace, objective: str) -> str:
-    """Runs a job from its source and returns its figures."""
+    """Run a job from its source and return its figures."""
     for name in ("releases", ".skald"):
         shutil.rmtree(job.parent / name, ignore_errors=True)
     suppression = f"suppression={{limit: {asked.limit}, treatment: {treatment}, rounds: {rounds}}}"
@@ -73,7 +73,7 @@ def line(job: Path, treatment: str, rounds: int, asked: argparse.Namespace, obje
 
 
 def write(folder: Path, name: str, job: dict[str, Any]) -> Path:
-    """Writes a job file into a folder of its own."""
+    """Write a job file into a folder of its own."""
     path = folder / name / "job.yaml"
     path.parent.mkdir()
     path.write_text(yaml.safe_dump({"version": 1, "name": name, "privacy": {"k": 10}, "method": {"name": "skald"}, "memory": "1GB"} | job))
@@ -81,7 +81,7 @@ def write(folder: Path, name: str, job: dict[str, Any]) -> Path:
 
 
 def adult(folder: Path, data: Path) -> Path:
-    """Writes the job of Adult."""
+    """Write the job of Adult."""
     if not (data / "adult.csv").is_file():
         sys.exit(f"'{data / 'adult.csv'}' is not there. Put the Adult set of the ARX project there, or name its folder by --data.")
     qids = [{"name": name, "hierarchy": {"csv": str(data / f"hierarchy_{name}.csv")}} for name in ADULT_QIDS]
@@ -92,7 +92,7 @@ def adult(folder: Path, data: Path) -> Path:
 
 
 def census(folder: Path, data: Path, qids: int) -> Path:
-    """Writes the job of Census-Income, with the hierarchies of ``benchmarks.census``; the other columns are left out."""
+    """Write the job of Census-Income, with the hierarchies of ``benchmarks.census``; the other columns are left out."""
     source = data / "census_kdd.parquet"
     if not source.is_file():
         sys.exit(f"'{source}' is not there. Put the Census-Income (KDD) data there as Parquet, or name its folder by --data.")
@@ -110,7 +110,7 @@ def census(folder: Path, data: Path, qids: int) -> Path:
 
 
 def medical(rows: int) -> Path:
-    """Makes patients once and returns their job."""
+    """Make patients once and return their job."""
     folder = Path(__file__).parent / ".data" / f"medical-{rows}"
     if not (folder / "medical").exists():
         folder.mkdir(parents=True)

@@ -26,7 +26,7 @@ class Cost:
 
 
 def measure(command: Sequence[str], folder: Path, **environment: str) -> Cost:
-    """Runs a command to its end.
+    """Run a command to its end.
 
     Raises:
         RuntimeError: it failed; with what it said.
@@ -48,7 +48,7 @@ def measure(command: Sequence[str], folder: Path, **environment: str) -> Cost:
 
 
 def _watch(pid: int, peaks: list[int]) -> None:
-    """Samples the resident size of the tree; a process's own high-water mark catches what falls between two samples."""
+    """Sample the resident size of the tree; a process's own high-water mark catches what falls between two samples."""
     try:
         root = psutil.Process(pid)
         while root.is_running() and root.status() != psutil.STATUS_ZOMBIE:
@@ -75,12 +75,12 @@ def _high_water(pid: int) -> int:
 
 
 def skald(*arguments: str) -> list[str]:
-    """Returns the command line of ``skald`` in this interpreter."""
+    """Return the command line of ``skald`` in this interpreter."""
     return [sys.executable, "-m", "flows.process", *arguments]
 
 
 def print_table(title: str, rows: Sequence[tuple[str, Cost]], floor: Cost) -> None:
-    """Prints costs and their ratio to a floor that was measured in the same run."""
+    """Print costs and their ratio to a floor that was measured in the same run."""
     print(f"\n{title}\n")
     print(f"{'work':<52}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'× copy':>8}")
     for name, cost in rows:

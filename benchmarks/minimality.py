@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def costs(data: Path) -> None:
-    """Prints what two different values in every class cost on Adult, each a run from the source to the verified release."""
+    """Print what two different values in every class cost on Adult, each a run from the source to the verified release."""
     print(f"{'':<44}{'classes':>9}{'suppressed':>12}{'for l':>8}{'GCP':>8}")
     with tempfile.TemporaryDirectory() as folder:
         job = adult(Path(folder), data)
@@ -136,7 +136,7 @@ class Found:
 
     @classmethod
     def of(cls, classes: Together, size: int, known: AbstractSet[int], searched: AbstractSet[int] | None = None) -> Found:
-        """Counts what is told of one table."""
+        """Count what is told of one table."""
         published = {person for members in classes for person in members}
         return cls(size, len(published), len(known & published), len(known - published), None if searched is None else len(searched))
 
@@ -146,7 +146,7 @@ class Found:
 
 
 def lines(tables: int, size: int, seed: int) -> Iterator[tuple[str, str, bool, Found]]:
-    """Yields what was found, by way, model, and whether persons count."""
+    """Yield what was found, by way, model, and whether persons count."""
     for asked in MODELS:
         for treatment, rounds in TREATMENTS:
             name = f"skald {treatment}{f', {rounds} rounds' if rounds else ''}"
@@ -157,7 +157,7 @@ def lines(tables: int, size: int, seed: int) -> Iterator[tuple[str, str, bool, F
 
 
 def drawn(asked: Asked, size: int, seed: int, *, persons: bool) -> tuple[People, list[Any]]:
-    """Makes a table: people with two numbers that are known and a value that is not, sometimes none."""
+    """Make a table: people with two numbers that are known and a value that is not, sometimes none."""
     random = np.random.default_rng(seed)
     rows = sorted((int(first), int(second)) for first, second in random.integers(0, [6, 3], (size, 2)))
     values = [[*DOMAIN, None][code] for code in random.choice(4, size, p=[0.45, 0.3, 0.15, 0.1])]
@@ -166,7 +166,7 @@ def drawn(asked: Asked, size: int, seed: int, *, persons: bool) -> tuple[People,
 
 
 def played(asked: Asked, tables: int, size: int, seed: int, play: Play, *, persons: bool) -> Found:
-    """Plays the attack against a method without levels."""
+    """Play the attack against a method without levels."""
     found = Found()
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=persons)
@@ -176,7 +176,7 @@ def played(asked: Asked, tables: int, size: int, seed: int, play: Play, *, perso
 
 
 def levelled(asked: Asked, tables: int, size: int, seed: int, treatment: Any, rounds: int) -> Found:
-    """Plays the attack against method skald, with levels that are known and with levels that are searched for."""
+    """Play the attack against method skald, with levels that are known and with levels that are searched for."""
     found = Found(levels=0)
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=False)

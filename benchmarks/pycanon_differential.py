@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def claims(found: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """Yields what must be kept by the release and what must not, as settings."""
+    """Yield what must be kept by the release and what must not, as settings."""
     yield "k", f"privacy={{k: {found['k']}}}", True
     yield "k", f"privacy={{k: {found['k'] + 1}}}", False
     for column, distance in (("disease", "equal"), ("visits", "ordered")):
@@ -94,7 +94,7 @@ def claims(found: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
 
 
 def accepts(job: Path, release: Path, setting: str) -> bool:
-    """Tells whether the verification accepts a release under other privacy settings."""
+    """Return whether the verification accepts a release under other privacy settings."""
     from schemas.errors.base import VerificationError
     from schemas.job.job import load_job
     from tasks.recount.recount import recount
@@ -109,7 +109,7 @@ def accepts(job: Path, release: Path, setting: str) -> bool:
 
 
 def filled_release(folder: Path, rows: int, seed: int) -> tuple[Path, Path]:
-    """Makes a release and fills its nulls; returns the job file and the folder of the filled release."""
+    """Make a release and fills its nulls; return the job file and the folder of the filled release."""
     from flows.skald import skald
 
     random = np.random.default_rng(seed)

@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def prepare(folder: Path, rows: int) -> Path:
-    """Makes the files that are not there yet; the first n are the same however many there are."""
+    """Make the files that are not there yet; the first n are the same however many there are."""
     wanted = max(rows // PER_FILE, 1)
     if len(list(folder.glob("*.parquet"))) < wanted:
         shutil.rmtree(folder, ignore_errors=True)
@@ -88,13 +88,13 @@ def prepare(folder: Path, rows: int) -> Path:
 
 
 def copied(files: list[Path], memory: str) -> Cost:
-    """Measures the floor."""
+    """Measure the floor."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as folder:
         return measure([sys.executable, "-c", COPY, memory, *map(str, files)], Path(folder))
 
 
 def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict[str, Any]]:
-    """Measures one run of the medical job from nothing to a published release and returns its manifest, with all of its search."""
+    """Measure one run of the medical job from nothing to a published release and return its manifest, with all of its search."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")

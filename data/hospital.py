@@ -28,7 +28,7 @@ SEXES = ["female", "male"]
 
 
 def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Writes ``out/person``, ``out/visit`` and ``out/condition``, each with files ``part-00001.parquet`` and so on.
+    """Write ``out/person``, ``out/visit`` and ``out/condition``, each with files ``part-00001.parquet`` and so on.
 
     Args:
         out: Folder for the tables, made if it is not there.

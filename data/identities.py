@@ -36,7 +36,7 @@ class Pools(NamedTuple):
 
 @lru_cache(maxsize=1)
 def pools() -> Pools:
-    """Returns the pools of words, drawn from Faker's locale en_IN with a seed of their own."""
+    """Return the pools of words, drawn from Faker's locale en_IN with a seed of their own."""
     from faker import Faker  # noqa: PLC0415 - start-up that only who makes data should pay
 
     fake = Faker("en_IN")
@@ -49,17 +49,17 @@ def pools() -> Pools:
 
 
 def names(count: int, rng: np.random.Generator) -> pa.Array:
-    """Returns ``count`` full names as Arrow strings."""
+    """Return ``count`` full names as Arrow strings."""
     return _combined(pools().first_names, " ", pools().last_names, count, rng)
 
 
 def addresses(count: int, rng: np.random.Generator) -> pa.Array:
-    """Returns ``count`` addresses, house and street, as Arrow strings."""
+    """Return ``count`` addresses, house and street, as Arrow strings."""
     return _combined(pools().houses, ", ", pools().streets, count, rng)
 
 
 def patient_ids(first: int, ages: NDArray[np.int16], rng: np.random.Generator) -> pa.Array:
-    """Returns patient numbers such as ``P000000001-9112-1``: running number, year and month of birth, a digit from 1 to 3.
+    """Return patient numbers such as ``P000000001-9112-1``: running number, year and month of birth, a digit from 1 to 3.
 
     The running number alone makes them unique.
 
@@ -91,6 +91,6 @@ def _combined(left: pa.Array, between: str, right: pa.Array, count: int, rng: np
 
 @lru_cache(maxsize=2)
 def _digits(width: int) -> NDArray[np.uint8]:
-    """Returns shape (10**width, width): the ASCII digits of every number of that width, with leading zeros."""
+    """Return shape (10**width, width): the ASCII digits of every number of that width, with leading zeros."""
     text = "".join(f"{number:0{width}d}" for number in range(10**width))
     return np.frombuffer(text.encode("ascii"), np.uint8).reshape(-1, width)

@@ -23,7 +23,7 @@ QIDS = ("blood_group", "profession", "age", "bmi", "pin_code")
 
 
 def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Writes ``out/medical-00001.parquet`` and so on; memory holds one block, whatever ``rows`` is.
+    """Write ``out/medical-00001.parquet`` and so on; memory holds one block, whatever ``rows`` is.
 
     Files of an earlier data set are written over. A file appears under its name when it is whole.
 
@@ -46,7 +46,7 @@ def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) 
 
 
 def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> list[tuple[Path, int, int]]:
-    """Makes the folder of a data set; returns each of its files with the first record that it holds and the first that it does not.
+    """Make the folder of a data set; return each of its files with the first record that it holds and the first that it does not.
 
     Raises:
         ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
@@ -61,7 +61,7 @@ def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> l
 
 
 def _file_ends(kind: str, rows: int, files: int | None) -> list[int]:
-    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
+    """Return where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
     if not 1 <= rows <= MAX_NUMBER:
         raise ValueError(f"{rows:,} records are asked for; the {kind} data set has 1 to {MAX_NUMBER:,}")
     if files is None:
@@ -72,7 +72,7 @@ def _file_ends(kind: str, rows: int, files: int | None) -> list[int]:
 
 
 def _refuse_strangers(kind: str, out: Path, paths: list[Path]) -> None:
-    """Raises ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for one of them."""
+    """Raise ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for one of them."""
     strangers = sorted({path.name for path in out.glob(f"{kind}-*.parquet")} - {path.name for path in paths})
     if strangers:
         raise ValueError(
@@ -81,7 +81,7 @@ def _refuse_strangers(kind: str, out: Path, paths: list[Path]) -> None:
 
 
 def _records(seed: int, first: int, end: int) -> Iterator[pa.Table]:
-    """Yields the records ``first`` to ``end`` (not included) block by block."""
+    """Yield the records ``first`` to ``end`` (not included) block by block."""
     for number in range(first // BLOCK, (end - 1) // BLOCK + 1):
         start = max(first - number * BLOCK, 0)
         yield draw_block(seed, number).slice(start, min(end - number * BLOCK, BLOCK) - start)

@@ -74,13 +74,13 @@ class Lots(NamedTuple):
 
 
 def professions() -> dict[str, float]:
-    """Returns the 16 professions with their shares, domain by domain."""
+    """Return the 16 professions with their shares, domain by domain."""
     return {name: share for domains in PROFESSIONS.values() for jobs in domains.values() for name, share in jobs.items()}
 
 
 @lru_cache(maxsize=1)
 def draw_block(seed: int, number: int) -> pa.Table:
-    """Draws block ``number`` of the data set: records ``number * BLOCK`` up to ``(number + 1) * BLOCK``.
+    """Draw block ``number`` of the data set: records ``number * BLOCK`` up to ``(number + 1) * BLOCK``.
 
     A block depends on the seed and its number and on nothing else. The last one drawn is kept because a file may end inside it.
 
@@ -124,7 +124,7 @@ def _draw(rng: np.random.Generator, count: int = TICKETS) -> NDArray[np.uint16]:
 
 
 def _bmi(ages: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Returns BMI on a grid of 0.1, near normal around 24 and 0.3 more per ten years of age.
+    """Return BMI on a grid of 0.1, near normal around 24 and 0.3 more per ten years of age.
 
     What falls outside [12, 36] is mirrored at the end, so that the ends gather no heap. A tenth is an integer divided by ten, hence
     exactly the double that prints as 23.8.

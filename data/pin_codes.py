@@ -17,7 +17,7 @@ DISTRICT_OFFICES = (111, 350)
 
 
 def pin_codes() -> NDArray[np.int32]:
-    """Returns the codes from the most to the least populous, shape (1347,): Bengaluru, the other cities, then the country."""
+    """Return the codes from the most to the least populous, shape (1347,): Bengaluru, the other cities, then the country."""
     rng = np.random.default_rng(MAP_SEED)
     capital = np.arange(BENGALURU[0], BENGALURU[1] + 1)
     cities = np.concatenate([np.arange(first, last + 1) for first, last in CITIES])
@@ -27,7 +27,7 @@ def pin_codes() -> NDArray[np.int32]:
 
 
 def pin_weights() -> NDArray[np.float64]:
-    """Returns one weight per code of `pin_codes`, shape (1347,): Zipf's law with its head flattened (Zipf-Mandelbrot).
+    """Return one weight per code of `pin_codes`, shape (1347,): Zipf's law with its head flattened (Zipf-Mandelbrot).
 
     The first code has 1.9 % of the patients and the last 0.015 %, so that all of them occur in some ten thousand records.
     """

@@ -26,7 +26,7 @@ SCHEMA = pa.schema([*((name, pa.int8()) for name in QIDS), ("hand", pa.int8())])
 
 
 def make_poker(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Writes ``out/poker-00001.parquet`` and so on; memory holds one block.
+    """Write ``out/poker-00001.parquet`` and so on; memory holds one block.
 
     Args:
         out: Folder for the files, made if it is not there.
@@ -67,7 +67,7 @@ def _write(path: Path, seed: int, first: int, end: int) -> None:
 
 
 def draw_hands(seed: int, block: int) -> pa.Table:
-    """Deals a block of hands: columns ``suit_1`` (1 to 4), ``rank_1`` (1 to 13, the ace is 1), …, ``hand`` (0 to 9)."""
+    """Deal a block of hands: columns ``suit_1`` (1 to 4), ``rank_1`` (1 to 13, the ace is 1), …, ``hand`` (0 to 9)."""
     random = np.random.default_rng([seed, block])
     cards = np.zeros((BLOCK, CARDS), np.int64)
     # Floyd's way to draw five different cards out of 52 without shuffling the pack; then they are put into any order.
@@ -83,7 +83,7 @@ def draw_hands(seed: int, block: int) -> pa.Table:
 
 
 def hand_classes(suits: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the class of each hand: 0 nothing, 1 a pair, 2 two pairs, 3 three of a kind, 4 straight, 5 flush, 6 full house, 7 four of a
+    """Return the class of each hand: 0 nothing, 1 a pair, 2 two pairs, 3 three of a kind, 4 straight, 5 flush, 6 full house, 7 four of a
     kind, 8 straight flush, 9 royal flush.
 
     Args:

@@ -21,7 +21,7 @@ class Maker(Protocol):
     """Writes a data set of ``rows`` records as ``files`` Parquet files into ``out`` and returns their paths."""
 
     def __call__(self, out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-        """Raises ValueError, with a sentence for the user, if an argument is out of range."""
+        """Raise ValueError, with a sentence for the user, if an argument is out of range."""
         ...
 
 
@@ -31,7 +31,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 
 
 def maker(name: str) -> Maker:
-    """Returns the maker of data set ``name``.
+    """Return the maker of data set ``name``.
 
     Raises:
         ValueError: there is no such data set.

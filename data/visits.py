@@ -26,7 +26,7 @@ FIELDS = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
-    """Writes ``out/visits-00001.parquet`` and so on; memory holds the patients, about 40 bytes each, and 4 bytes a visit.
+    """Write ``out/visits-00001.parquet`` and so on; memory holds the patients, about 40 bytes each, and 4 bytes a visit.
 
     Args:
         out: Folder for the files, made if it is not there.
@@ -49,7 +49,7 @@ def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -
 
 
 def _whose(rows: int, persons: int, seed: int) -> NDArray[np.int32]:
-    """Returns the person of each visit, shape (rows,): everybody has one, and who has a low number has more of the others."""
+    """Return the person of each visit, shape (rows,): everybody has one, and who has a low number has more of the others."""
     rng = np.random.default_rng([seed, rows])
     further = (persons * rng.random(rows - persons) ** 2).astype(np.int32)
     whose = np.concatenate([np.arange(persons, dtype=np.int32), further])
@@ -63,7 +63,7 @@ def _patients(persons: int, seed: int) -> pa.Table:
 
 
 def _visits(patients: pa.Table, whose: NDArray[np.int32], seed: int, first: int, end: int) -> Iterator[pa.Table]:
-    """Yields the visits ``first`` to ``end`` (not included); what is drawn for one depends on the block that its number is in."""
+    """Yield the visits ``first`` to ``end`` (not included); what is drawn for one depends on the block that its number is in."""
     for number in range(first // BLOCK, (end - 1) // BLOCK + 1):
         start = max(first - number * BLOCK, 0)
         stop = min(end - number * BLOCK, BLOCK)

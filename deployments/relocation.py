@@ -43,7 +43,7 @@ get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Returns nothing: setuptools is required already."""
+    """Return nothing: setuptools is required already."""
     return []
 
 
@@ -51,21 +51,21 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Builds the wheel of a relocated copy; returns its name."""
+    """Build the wheel of a relocated copy; return its name."""
     target = str(Path(wheel_directory).absolute())
     with _in_copy(relocate):
         return str(build_meta.build_wheel(target, config_settings, metadata_directory))
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Writes the wheel's metadata, whose commands are those of the relocated copy; returns the folder's name."""
+    """Write the wheel's metadata, whose commands are those of the relocated copy; return the folder's name."""
     target = str(Path(metadata_directory).absolute())
     with _in_copy(relocate):
         return str(build_meta.prepare_metadata_for_build_wheel(target, config_settings))
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Builds the source archive, of which the same wheel can be built; returns its name."""
+    """Build the source archive, of which the same wheel can be built; return its name."""
     target = str(Path(sdist_directory).absolute())
     with _in_copy(copy_sources):
         return str(build_meta.build_sdist(target, config_settings))
@@ -73,7 +73,7 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 @contextmanager
 def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
-    """Makes a copy of the checkout and works in it, so that a build leaves nothing in the checkout."""
+    """Make a copy of the checkout and works in it, so that a build leaves nothing in the checkout."""
     with TemporaryDirectory(prefix=f"{NAME}-build-") as folder:
         made(Path.cwd(), Path(folder))
         with chdir(folder):
@@ -81,7 +81,7 @@ def _in_copy(made: Callable[[Path, Path], None]) -> Iterator[None]:
 
 
 def copy_sources(checkout: Path, target: Path) -> None:
-    """Copies what belongs to the project as it is, and nothing else that lies beside it."""
+    """Copy what belongs to the project as it is, and nothing else that lies beside it."""
     for path in (*(checkout / name for name in BESIDE), *_files(checkout)):
         copy = target / path.relative_to(checkout)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def copy_sources(checkout: Path, target: Path) -> None:
 
 
 def relocate(checkout: Path, target: Path) -> None:
-    """Copies what belongs to the project to where a wheel has it, under one name."""
+    """Copy what belongs to the project to where a wheel has it, under one name."""
     known = {_module(path.relative_to(checkout)) for path in _files(checkout)}
     for path in (checkout / f"{NAME}.py", *_files(checkout)):
         inside = Path("__init__.py") if path.stem == NAME and path.parent == checkout else path.relative_to(checkout)
@@ -107,7 +107,7 @@ def relocate(checkout: Path, target: Path) -> None:
 
 
 def _files(checkout: Path) -> Iterator[Path]:
-    """Yields the modules of the floors, and the files that the project says belong to them."""
+    """Yield the modules of the floors, and the files that the project says belong to them."""
     patterns: dict[str, list[str]] = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]
     for floor in FLOORS:
         yield from sorted((checkout / floor).rglob("*.py"))
@@ -121,7 +121,7 @@ def _module(path: Path) -> str:
 
 
 def relocated(source: bytes, known: set[str], name: str) -> bytes:
-    """Returns a module's source as it is below the one name; every line stays where it was.
+    """Return a module's source as it is below the one name; every line stays where it was.
 
     Args:
         source: UTF-8.
@@ -152,6 +152,6 @@ def relocated(source: bytes, known: set[str], name: str) -> bytes:
 
 
 def _names_module(text: str, known: set[str]) -> bool:
-    """Tells whether a text is the path of a module of ours, of something in one, or what such paths begin with."""
+    """Return whether a text is the path of a module of ours, of something in one, or what such paths begin with."""
     found = _PATH.fullmatch(text)
     return found is not None and "." in text and found[1] + found[2] in known

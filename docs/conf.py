@@ -25,5 +25,5 @@ exclude_patterns = ["_build", "images/README.md"]
 
 
 def setup(app: Sphinx) -> None:
-    """Makes the reference before anything is read."""
+    """Make the reference before anything is read."""
     app.connect("builder-inited", lambda _: write_pages(HERE / "reference"), priority=100)

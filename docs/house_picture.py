@@ -104,12 +104,12 @@ LONGEST, BEND = 12, 14
 
 
 def rooms_of(floor: str) -> list[str]:
-    """Returns the folders of a floor that hold Python files."""
+    """Return the folders of a floor that hold Python files."""
     return sorted(path.name for path in (ROOT / floor).iterdir() if path.is_dir() and any(path.glob("*.py")))
 
 
 def arrows_of(floor: str) -> dict[str, set[str]]:
-    """Returns which rooms of a floor each of its rooms imports from."""
+    """Return which rooms of a floor each of its rooms imports from."""
     found: dict[str, set[str]] = {room: set() for room in rooms_of(floor)}
     for room, used in found.items():
         for path in (ROOT / floor / room).rglob("*.py"):
@@ -121,7 +121,7 @@ def arrows_of(floor: str) -> dict[str, set[str]]:
 
 
 def needed(arrows: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """Returns the arrows that no way over other rooms stands for."""
+    """Return the arrows that no way over other rooms stands for."""
 
     def reached(room: str) -> set[str]:
         return arrows[room].union(*(reached(other) for other in arrows[room]))
@@ -132,7 +132,7 @@ def needed(arrows: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def house() -> Picture:
-    """Returns the picture."""
+    """Return the picture."""
     parts: list[str] = []
     top = 12.0
     for floor, (says, places) in FLOORS.items():

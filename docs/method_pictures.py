@@ -29,7 +29,7 @@ Points = NDArray[np.int64]
 
 
 def records() -> Points:
-    """Returns age above 18 and income in thousands of some people, shape (RECORDS, 2): two groups, and few rich old ones."""
+    """Return age above 18 and income in thousands of some people, shape (RECORDS, 2): two groups, and few rich old ones."""
     random = np.random.default_rng(4)
     young = random.normal((14, 18), (5, 5), (RECORDS // 2, 2))
     older = random.normal((34, 36), (8, 7), (RECORDS - RECORDS // 2, 2))
@@ -38,7 +38,7 @@ def records() -> Points:
 
 
 def one_node(points: Points) -> NDArray[np.int64]:
-    """Returns the class of each record at the finest bins, of one width for a whole column, that leave few records out; -1 for these."""
+    """Return the class of each record at the finest bins, of one width for a whole column, that leave few records out; -1 for these."""
     found = []
     for wide in (5, 10, 15, 20, 30, 60):
         for high in (5, 10, 15, 20, 30, 60):
@@ -54,19 +54,19 @@ def one_node(points: Points) -> NDArray[np.int64]:
 
 
 def by_cuts(points: Points) -> NDArray[np.int64]:
-    """Returns the class of each record by Mondrian's cuts."""
+    """Return the class of each record by Mondrian's cuts."""
     codes = coded(points)[0]
     return partition(codes.astype(np.uint16), np.ones(len(points), np.int64), axes(points), Rules(Promise(K))).of_rows().astype(np.int64)
 
 
 def by_clusters(points: Points) -> NDArray[np.int64]:
-    """Returns the class of each record by k-member clustering."""
+    """Return the class of each record by k-member clustering."""
     codes, labels = coded(points)
     return Members(codes, axes(points), labels, K).clustered(Effort.of(len(points), K, 1))[0].astype(np.int64)
 
 
 def coded(points: Points) -> tuple[NDArray[np.int64], list[LabelPrices]]:
-    """Returns the codes of the records, and how their classes are published: as ranges."""
+    """Return the codes of the records, and how their classes are published: as ranges."""
     codes, labels = [], []
     for name, column in zip(("age", "income"), points.T, strict=True):
         values, places, counts = np.unique(column, return_inverse=True, return_counts=True)
@@ -78,7 +78,7 @@ def coded(points: Points) -> tuple[NDArray[np.int64], list[LabelPrices]]:
 
 
 def axes(points: Points) -> list[CutAxis]:
-    """Returns how each column is cut: by its numbers."""
+    """Return how each column is cut: by its numbers."""
     return [
         CutAxis(label.domain.qid, np.arange(label.domain.size), label.domain.values.to_numpy().astype(float), False)
         for label in coded(points)[1]
@@ -86,7 +86,7 @@ def axes(points: Points) -> list[CutAxis]:
 
 
 def panel(title: str, says: str, points: Points, boxes: Sequence[tuple[float, float, float, float]], lost: int = 0) -> Picture:
-    """Draws the records and the boxes that they are published as: left, lower, right and upper end of each."""
+    """Draw the records and the boxes that they are published as: left, lower, right and upper end of each."""
     scale = SIDE / END
     parts = [text(LEFT, 20, title, bold=True, size=14)]
     parts.append(f"<rect x='{LEFT}' y='{TOP}' width='{SIDE}' height='{SIDE}' {paint(stroke='grid')}/>")
@@ -105,13 +105,13 @@ def panel(title: str, says: str, points: Points, boxes: Sequence[tuple[float, fl
 
 
 def set_labels(points: Points, classes: NDArray[np.int64]) -> list[tuple[float, float, float, float]]:
-    """Returns the box of the values that each class holds."""
+    """Return the box of the values that each class holds."""
     held = [points[classes == number] for number in np.unique(classes[classes >= 0])]
     return [(*mine.min(axis=0).tolist(), *(mine.max(axis=0) + 1).tolist()) for mine in held]
 
 
 def bins(classes: NDArray[np.int64]) -> list[tuple[float, float, float, float]]:
-    """Returns the box of bins that each class of `one_node` publishes."""
+    """Return the box of bins that each class of `one_node` publishes."""
     found = []
     for number in np.unique(classes[classes >= 0]).tolist():
         cell, widths = divmod(number, 10_000)
@@ -121,7 +121,7 @@ def bins(classes: NDArray[np.int64]) -> list[tuple[float, float, float, float]]:
 
 
 def methods() -> Picture:
-    """Returns the three side by side."""
+    """Return the three side by side."""
     points = records()
     node = one_node(points)
     drawn = [

@@ -33,7 +33,7 @@ NOTE = "% Made from the code when the documentation is built; changes here are l
 
 
 def places() -> dict[str, str]:
-    """Returns where each model stands in a job."""
+    """Return where each model stands in a job."""
     return {
         "PrivacyFloor": "privacy",
         "SuppressionCeiling": "suppression",
@@ -58,7 +58,7 @@ def places() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> None:
-    """Writes the reference into a folder; a page that is as it should be is not touched, so that it is not built again."""
+    """Write the reference into a folder; a page that is as it should be is not touched, so that it is not built again."""
     pages = {
         "job.md": job_page(),
         "commands.md": commands_page(),
@@ -74,7 +74,7 @@ def write_pages(folder: Path) -> None:
 
 
 def job_page() -> str:
-    """Returns the page of all keys of a job."""
+    """Return the page of all keys of a job."""
     schema = job_json_schema()
     parts = [
         NOTE,
@@ -93,7 +93,7 @@ def job_page() -> str:
 
 
 def _formats() -> str:
-    """Returns the formats of a source."""
+    """Return the formats of a source."""
     rows = [
         (f"`{one.name}`", one.words, ", ".join(f"`{suffix}`" for suffix in one.suffixes), ", ".join(f"`{key}`" for key in _keys_of(one)))
         for one in FORMATS.values()
@@ -106,7 +106,7 @@ def _keys_of(one: SourceFormat) -> list[str]:
 
 
 def _suppressions() -> str:
-    """Returns what may become of suppressed records."""
+    """Return what may become of suppressed records."""
     rows = [(f"`{one.name}`", _plain(one.words).replace("*", r"\*")) for one in SUPPRESSIONS.values()]
     return _table("suppression: treatment", ("treatment", "suppressed records are"), rows)
 
@@ -121,7 +121,7 @@ NAMED: Mapping[str, Callable[[], str]] = {"Source": _formats, "Suppression": _su
 
 
 def _in_order(schema: Schema) -> list[str]:
-    """Returns the models of a job in the order in which its keys lead to them."""
+    """Return the models of a job in the order in which its keys lead to them."""
     found: list[str] = []
 
     def walk(node: object) -> None:
@@ -154,7 +154,7 @@ def _default(one: Schema) -> str:
 
 
 def _takes(one: Schema) -> str:
-    """Returns what a key takes, in words and links."""
+    """Return what a key takes, in words and links."""
     if "$ref" in one:
         name = one["$ref"].rpartition("/")[2]
         return f"[{places().get(name, name)}](#job-{name.lower()})"
@@ -172,13 +172,13 @@ def _takes(one: Schema) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns a docstring as one line of Markdown, without the place of a paper in the developers' folder."""
+    """Return a docstring as one line of Markdown, without the place of a paper in the developers' folder."""
     text = re.sub(r"\s*\(papers/[^)]*\)", "", " ".join(text.split()))
     return re.sub(r"([|<])", r"\\\1", text.replace("``", "`"))
 
 
 def _single(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields each command by its name, those of a group one by one."""
+    """Yield each command by its name, those of a group one by one."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from _single(command, f"{before}{name} ")
@@ -187,7 +187,7 @@ def _single(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def commands_page() -> str:
-    """Returns the page of all commands."""
+    """Return the page of all commands."""
     group = typer.main.get_command(app)
     parts = [NOTE, "# Commands\n\n", EXITS]
     for name, command in _single(group):
@@ -217,7 +217,7 @@ Nothing is published unless the code is 0. Messages name files, columns and coun
 
 
 def policy_page() -> str:
-    """Returns the page of all keys of a policy."""
+    """Return the page of all keys of a policy."""
     schema = Policy.model_json_schema()
     head = "# The policy\n\nEvery key that the file may have that `SKALD_POLICY` names; what it is for: {doc}`../howto/policy`.\n\n"
     parts = [NOTE, head, *_section("Policy", schema, "The whole policy")]
@@ -227,7 +227,7 @@ def policy_page() -> str:
 
 
 def manifest_page() -> str:
-    """Returns the page of a manifest's fields."""
+    """Return the page of a manifest's fields."""
     head = "# The manifest\n\n`manifest.json` says what a release is and what was measured: counts, names, digests, no cell value.\n\n"
     models = (Manifest, Terms, QidTerms, LatticeFigures, Increment, Overlap, Joined, Together)
     return NOTE + head + "".join(_fields(model) for model in models)

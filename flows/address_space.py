@@ -13,7 +13,7 @@ LEAST = 3_000_000_000
 
 
 def check_address_space() -> None:
-    """Refuses a limit below which libraries cannot be loaded: some of them end the process then, or wait for ever.
+    """Refuse a limit below which libraries cannot be loaded: some of them end the process then, or wait for ever.
 
     Raises:
         MachineError: there is such a limit.

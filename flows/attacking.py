@@ -44,7 +44,7 @@ class AttackOutcome(NamedTuple):
         return broken_attacks(self.attacks)
 
     def content(self) -> dict[str, Any]:
-        """Returns the same as JSON can say it."""
+        """Return the same as JSON can say it."""
         return {
             "release": self.release,
             "attacks": [one.model_dump(mode="json") for one in self.attacks],
@@ -53,7 +53,7 @@ class AttackOutcome(NamedTuple):
 
 
 def attacked_release(job: Job, release: str, *, everybody: bool = False) -> AttackOutcome:
-    """Verifies a release and plays all attacks against it.
+    """Verify a release and play all attacks against it.
 
     Args:
         job: The job that made it.
@@ -77,7 +77,7 @@ def attacked_release(job: Job, release: str, *, everybody: bool = False) -> Atta
 
 
 def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[AttackedFiles, str]:
-    """Returns what is attacked, and why people of the source are not, in a sentence; empty where they are."""
+    """Return what is attacked, and why people of the source are not, in a sentence; empty where they are."""
     original = original_of(job)
     reason = unproved_reason(job, manifest, original)
     files = data_files(folder)
@@ -89,14 +89,14 @@ def _attacked(job: Job, folder: Path, manifest: Manifest | None) -> tuple[Attack
 
 
 def _together(played: PlayedAttacks) -> tuple[AttackFigures, ...]:
-    """Returns attacks of both readings; of one that both know, that on the source, and that on labels too where it breaks the release."""
+    """Return attacks of both readings; of one that both know, that on the source, and that on labels too where it breaks the release."""
     known = {(one.name, one.target, one.knows) for one in played.source}
     others = [one for one in played.labels if (one.name, one.target, one.knows) not in known or one.verdict == "broken"]
     return (*played.source, *others)
 
 
 def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
-    """Verifies a release of several tables and attacks it by joining them.
+    """Verify a release of several tables and attacks it by joining them.
 
     Args:
         job: The job that made it.
@@ -116,7 +116,7 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
 
 def check_attacked(job: Job, attacked: AttackOutcome) -> None:
-    """Refuses a release that attacks break, where the job or the policy says so.
+    """Refuse a release that attacks break, where the job or the policy says so.
 
     Raises:
         AttackError: they do.

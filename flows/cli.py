@@ -54,7 +54,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thi
 
 
 def main() -> None:
-    """Runs the command line and ends the process with its exit code."""
+    """Run the command line and ends the process with its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A path may hold bytes that are no text, and to say it must not fail.
@@ -89,7 +89,7 @@ def main() -> None:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[list[int]]:
-    """Lets SIGTERM, which services and containers send, end a run as Ctrl-C does; yields the signals that came."""
+    """Let SIGTERM, which services and containers send, end a run as Ctrl-C does; yield the signals that came."""
     came: list[int] = []
 
     def interrupt(number: int, _frame: object) -> None:

@@ -36,7 +36,7 @@ def compare_methods(
     ks: tuple[int, ...] = (),
     to: Path | None = None,
 ) -> ComparedMethods:
-    """Compares methods on a job's own data. Publishes nothing: only figures are written.
+    """Compare methods on a job's own data. Publishes nothing: only figures are written.
 
     Args:
         job_file: The YAML file; its own method keeps its options, others have their defaults.

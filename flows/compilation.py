@@ -34,7 +34,7 @@ LONGEST_FIRST = ("kmember", "mondrian")
 
 
 def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
-    """Runs small jobs of some methods, each in one of two processes, and keeps what they compile.
+    """Run small jobs of some methods, each in one of two processes, and keeps what they compile.
 
     Raises:
         SkaldError: a folder for them cannot be written.
@@ -54,7 +54,7 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
 
 
 def _sort() -> None:
-    """Sorts numbers of all types, and counts a record of CSV: small jobs sort few records by comparing them, and read Parquet."""
+    """Sort numbers of all types, and counts a record of CSV: small jobs sort few records by comparing them, and read Parquet."""
     for dtype in (np.uint32, np.uint64):
         ascending(np.zeros(FEW, dtype), 1)
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)

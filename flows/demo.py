@@ -15,7 +15,7 @@ FOLDER = Path(".demo")
 
 
 def make_patients(folder: Path, rows: int) -> Path:
-    """Makes the data and puts the job file beside it.
+    """Make the data and puts the job file beside it.
 
     Returns:
         The job file.

@@ -29,7 +29,7 @@ class _NotInstalled(MetaPathFinder):
         self._names = names
 
     def find_spec(self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        """Returns None, for others to look, or raises what an import of a missing package raises.
+        """Return None, for others to look, or raise what an import of a missing package raises.
 
         Raises:
             ModuleNotFoundError: it is one of those.
@@ -41,7 +41,7 @@ class _NotInstalled(MetaPathFinder):
 
 
 def load_less() -> None:
-    """Lets this process do without packages that its libraries would load and nothing here uses, and without threads that only wait."""
+    """Let this process do without packages that its libraries would load and nothing here uses, and without threads that only wait."""
     sys.meta_path.insert(0, _NotInstalled(*UNUSED, *(() if "utility" in sys.argv[1:] else (FOR_LEARNERS,))))
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -52,7 +52,7 @@ def load_less() -> None:
 
 
 def all_loaded() -> None:
-    """Lets the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again.
+    """Let the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again.
 
     In a process of its own what was loaded stays, and is not looked through again.
     """
@@ -64,7 +64,7 @@ def all_loaded() -> None:
 
 
 def ended_at_once(main: Callable[[], None]) -> None:
-    """Runs what ends a process, and ends it once all that is waited for and all that libraries do at their end is done.
+    """Run what ends a process, and ends it once all that is waited for and all that libraries do at their end is done.
 
     What Python would do then, taking modules apart, costs a quarter of a small run, and threads that serve until the end (Prefect and Dask
     have such) may meet modules that are half taken apart, and end a run that is over with a signal.
@@ -87,7 +87,7 @@ def _end(codes: list[int]) -> None:
 
 
 def _flushed() -> bool:
-    """Tells whether all that was printed is out; of a stream that was closed before the process began there is none."""
+    """Return whether all that was printed is out; of a stream that was closed before the process began there is none."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

@@ -30,7 +30,7 @@ Way: TypeAlias = Callable[[Run, ChunkedSource, Artifact], tuple[Sequence[Artifac
 
 @as_job_flow
 def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Runs a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
+    """Run a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.
@@ -57,7 +57,7 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
 
 
 def _way(job: Job, coding: Coding) -> Way:
-    """Returns how records are recoded: as an earlier release does, in fragments, or all at once."""
+    """Return how records are recoded: as an earlier release does, in fragments, or all at once."""
     check_job_can_be_cut(job, coding)
     if job.replay is not None:
         return anonymise_replayed

@@ -6,7 +6,7 @@ from flows.loading import ended_at_once, load_less
 
 
 def as_process() -> None:
-    """Runs the command line in a process that is there for nothing else."""
+    """Run the command line in a process that is there for nothing else."""
     load_less()
     ended_at_once(_command_line)
 

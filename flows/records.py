@@ -33,7 +33,7 @@ from tasks.writing.people import WrittenPersons
 
 
 def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedRelease:
-    """Runs a job: its records as codes, the classes that its method makes of them, a verified release.
+    """Run a job: its records as codes, the classes that its method makes of them, a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.
@@ -60,7 +60,7 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
 
 
 def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Recodes all records at once; returns the files of the release, what it cost, and who is in its classes."""
+    """Recode all records at once; return the files of the release, what it cost, and who is in its classes."""
     with run.phase("records"):
         coded = code_records(run, source, domain)
     with run.phase(run.job.method.name):
@@ -71,7 +71,7 @@ def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple
 
 
 def record_flow(method: str) -> Any:
-    """Returns the flow of an algorithm that recodes single records, under the algorithm's name.
+    """Return the flow of an algorithm that recodes single records, under the algorithm's name.
 
     Raises:
         SkaldError: with one sentence, and the exit code of the command line.

@@ -16,7 +16,7 @@ from tasks.relational.publication import PublishedTables, publish_tables, recall
 
 @as_tables_flow
 def tables(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> PublishedTables:
-    """Runs a job of several tables: one job file to a verified release.
+    """Run a job of several tables: one job file to a verified release.
 
     Args:
         job_file: The YAML file, or what a program gives in its place.

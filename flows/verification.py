@@ -35,7 +35,7 @@ NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "losses", "
 
 
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
-    """Verifies a release.
+    """Verify a release.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -56,7 +56,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
 
 
 def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = None) -> VerifiedTables:
-    """Verifies a release of several tables.
+    """Verify a release of several tables.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -79,7 +79,7 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
 
 
 def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
-    """Returns what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
+    """Return what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
     unsafe = [one.sentence() for one in manifest.compositions if not one.is_safe]
     if manifest.unmeasured_overlaps:
         unsafe.append(f"Together with {counted(manifest.unmeasured_overlaps, 'older release')} it was not compared.")
@@ -87,7 +87,7 @@ def _together(manifest: Manifest | TablesManifest) -> tuple[str, ...]:
 
 
 def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> VerificationContext:
-    """Returns what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
+    """Return what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
     if store is None:
         return VerificationContext(place, key=key)
     name = folder.resolve().name
@@ -95,7 +95,7 @@ def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> 
 
 
 def figures_of(verified: Verified) -> dict[str, Any]:
-    """Returns what was counted, as JSON can say it."""
+    """Return what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}

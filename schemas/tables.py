@@ -35,7 +35,7 @@ class TableSchema:
     unique: Sequence[str] = ()
 
     def pandera(self) -> pandera.DataFrameSchema:
-        """Returns the same for Pandera, whose import costs more than many a run."""
+        """Return the same for Pandera, whose import costs more than many a run."""
         import pandera.polars as pandera  # noqa: PLC0415
         import polars as pl  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ def _most(column: ColumnSchema) -> list[pandera.Check]:
 
 
 def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchema:
-    """Returns the schema of a domain table: QID position, count, and one column of values per QID, each value listed once.
+    """Return the schema of a domain table: QID position, count, and one column of values per QID, each value listed once.
 
     Args:
         values: Names of the columns of values.
@@ -71,13 +71,13 @@ def domain_schema(values: Sequence[str], *, persons: bool = False) -> TableSchem
 
 
 def histogram_schema(words: int) -> TableSchema:
-    """Returns the schema of a histogram: a cell of one or more words, and how many records it holds."""
+    """Return the schema of a histogram: a cell of one or more words, and how many records it holds."""
     columns = {f"cell_{word}": ColumnSchema(pyarrow.int64()) for word in range(words)}
     return TableSchema(columns | {"count": ColumnSchema(pyarrow.int64(), least=1)})
 
 
 def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType]) -> pyarrow.Schema:
-    """Returns the columns of a chunk's domain table.
+    """Return the columns of a chunk's domain table.
 
     Args:
         values: Names of the columns of values.
@@ -87,5 +87,5 @@ def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType])
 
 
 def chunk_histogram_types(words: int) -> pyarrow.Schema:
-    """Returns the columns of a chunk's histogram: a cell of one or more words, and how many records it holds."""
+    """Return the columns of a chunk's histogram: a cell of one or more words, and how many records it holds."""
     return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(words)), "count"]])

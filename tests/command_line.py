@@ -77,13 +77,13 @@ class CommandLine:
         return home
 
     def command(self, *arguments: object) -> list[str]:
-        """Returns the command, with the option of the mode."""
+        """Return the command, with the option of the mode."""
         given = [str(argument) for argument in arguments]
         direct = ["--direct"] if self.mode == "direct" and given[:1] == ["run"] else []
         return [sys.executable, "-m", "flows.cli", *given, *direct]
 
     def options(self, **environment: str) -> dict[str, Any]:
-        """Returns the folder and the environment in which the command runs."""
+        """Return the folder and the environment in which the command runs."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SKALD_", "PREFECT_", "XDG_"))}
         switch = {"SKALD_DIRECT": "1"} if self.mode == "direct" else {}
         switch |= {} if self.secret is None else {"SKALD_SECRET": self.secret}
@@ -91,11 +91,11 @@ class CommandLine:
         return {"cwd": self.folder, "env": inherited | settings | switch | environment}
 
     def __call__(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
+        """Run a command to its end."""
         return (self.here if self.mode == "direct" else self.process)(*arguments, **environment)
 
     def here(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in this process, with the folder and the environment that it would have in its own."""
+        """Run a command in this process, with the folder and the environment that it would have in its own."""
         from flows import cli
 
         command, given = self.command(*arguments), self.options(**environment)
@@ -112,31 +112,31 @@ class CommandLine:
         return subprocess.CompletedProcess(command, int(ended.value.code or 0), *(b"".join(parts).decode() for parts in said))
 
     def process(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end in a process of its own."""
+        """Run a command to its end in a process of its own."""
         return self.ended(self.command(*arguments), **environment)
 
     def killed(self, pattern: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command that dies by SIGKILL as soon as a file that is like the pattern has its final name."""
+        """Run a command that dies by SIGKILL as soon as a file that is like the pattern has its final name."""
         done = self.signalled(signal.SIGKILL, pattern, *arguments, **environment)
         assert done.returncode == -signal.SIGKILL, done.stderr
         return done
 
     def signalled(self, number: int, pattern: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command that gets a signal as soon as a file that is like the pattern has its final name."""
+        """Run a command that gets a signal as soon as a file that is like the pattern has its final name."""
         return self.ended(self.command_signalled(number, pattern, *arguments), **environment)
 
     def command_signalled(self, number: int, pattern: str, *arguments: object) -> list[str]:
-        """Returns a command that gets a signal as soon as a file that is like the pattern has its final name."""
+        """Return a command that gets a signal as soon as a file that is like the pattern has its final name."""
         program, _, _, *given = self.command(*arguments)
         once = self.folder / f".signalled-{uuid4().hex}"
         return [program, "-c", SIGNALLING + SIGNALLED, str(int(number)), pattern, str(once), *given]
 
     def ended(self, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs any program to its end as a command would be run."""
+        """Run any program to its end as a command would be run."""
         return subprocess.run(command, **self.options(**environment), capture_output=True, text=True, check=False, timeout=SECONDS)
 
     def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
-        """Starts a command and does not wait for it."""
+        """Start a command and does not wait for it."""
         return subprocess.Popen(
             self.command(*arguments), **self.options(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -144,7 +144,7 @@ class CommandLine:
 
 @contextmanager
 def told() -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Takes what is written to standard output and standard error, by Python or by what is below it, until the end of the block."""
+    """Take what is written to standard output and standard error, by Python or by what is below it, until the end of the block."""
     said: tuple[list[bytes], list[bytes]] = ([], [])
     with pytest.MonkeyPatch.context() as patch:
         before, readers = [os.dup(1), os.dup(2)], []

@@ -58,7 +58,7 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that are slow in one mode only, and of long tables of cases all but a few: as slow, or as the mark says."""
+    """Mark the tests that are slow in one mode only, and of long tables of cases all but a few: as slow, or as the mark says."""
     tables: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow_under_prefect") and "prefect" in item.callspec.params.values():
@@ -94,7 +94,7 @@ def prefect(tmp_path: Path, prefect_home: Path) -> CommandLine:
 
 
 def verify_first(job: Job, release: Path) -> None:
-    """Verifies a release that was just published, if it is the first of its kind in the module of the test.
+    """Verify a release that was just published, if it is the first of its kind in the module of the test.
 
     Raises:
         VerificationError: it is not what its run said.
@@ -117,7 +117,7 @@ def verify_first(job: Job, release: Path) -> None:
 
 @pytest.fixture(scope="session")
 def anonymise() -> Anonymise:
-    """Runs a job in this process by its own method, without Prefect: ``anonymise(job_path, "privacy.k=3")``.
+    """Run a job in this process by its own method, without Prefect: ``anonymise(job_path, "privacy.k=3")``.
 
     What is published is verified, the first release of each kind in a module of tests.
     """
@@ -135,7 +135,7 @@ def anonymise() -> Anonymise:
 
 
 def snapshot(folder: Path) -> Mapping[str, Sequence[int]]:
-    """Returns inode and mtime of every file in a folder, by relative path."""
+    """Return inode and mtime of every file in a folder, by relative path."""
     return {
         str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()
     }

@@ -10,12 +10,12 @@ Case = tuple[Any, ...]
 
 
 def each_value(*axes: Sequence[Any]) -> list[Case]:
-    """Returns cases in which every value of every axis occurs: as many as the longest axis has."""
+    """Return cases in which every value of every axis occurs: as many as the longest axis has."""
     return [tuple(axis[number % len(axis)] for axis in axes) for number in range(max(map(len, axes)))]
 
 
 def each_pair(*axes: Sequence[Any]) -> list[Case]:
-    """Returns cases in which every two values of different axes occur together, of three axes or more (Cohen et al. 1997, greedily)."""
+    """Return cases in which every two values of different axes occur together, of three axes or more (Cohen et al. 1997, greedily)."""
     ranges, cases = [range(len(axis)) for axis in axes], list[tuple[int, ...]]()
     rows = list(product(*ranges))
     left = {pair for row in rows for pair in _pairs(row)}

@@ -54,7 +54,7 @@ CSV_TYPES |= {"score": "double", "visits": "integer"}
 
 
 def people(rows: int, seed: int = 0) -> pa.Table:
-    """Returns records with nulls in every column but the identifier; values are skewed, so that some records are rare."""
+    """Return records with nulls in every column but the identifier; values are skewed, so that some records are rare."""
     random = np.random.default_rng(seed)
 
     def some(values: Sequence[Any], nulls: float = 0.03) -> list[Any]:
@@ -78,7 +78,7 @@ def people(rows: int, seed: int = 0) -> pa.Table:
 
 
 def write_parquet(folder: Path, table: pa.Table, *, files: int = 1, row_group: int = 1000) -> None:
-    """Writes a table as one or more files of about equal length."""
+    """Write a table as one or more files of about equal length."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(files):
         first, last = len(table) * number // files, len(table) * (number + 1) // files
@@ -86,7 +86,7 @@ def write_parquet(folder: Path, table: pa.Table, *, files: int = 1, row_group: i
 
 
 def write_csv(path: Path, table: pa.Table, delimiter: str = ",") -> None:
-    """Writes a table as CSV, nulls as empty fields; compressed if the name says so."""
+    """Write a table as CSV, nulls as empty fields; compressed if the name says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
         writer = csv.writer(file, delimiter=delimiter)
@@ -96,7 +96,7 @@ def write_csv(path: Path, table: pa.Table, delimiter: str = ",") -> None:
 
 
 def write_job(folder: Path, job: Mapping[str, Any]) -> Path:
-    """Writes a job file, and the one hierarchy file that ``JOB`` needs beside it."""
+    """Write a job file, and the one hierarchy file that ``JOB`` needs beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "smoker.csv").write_text("true;*\nfalse;*\n")
     path = folder / "job.yaml"
@@ -105,45 +105,45 @@ def write_job(folder: Path, job: Mapping[str, Any]) -> Path:
 
 
 def job_of(**parts: Any) -> dict[str, Any]:
-    """Returns ``JOB`` with whole parts replaced; a part that is None is left out."""
+    """Return ``JOB`` with whole parts replaced; a part that is None is left out."""
     return {key: part for key, part in (deepcopy(JOB) | parts).items() if part is not None}
 
 
 def people_job(folder: Path, table: pa.Table | None = None, *, files: int = 1, row_group: int = 1000, **parts: Any) -> Path:
-    """Writes ``people`` and its job into a folder and returns the job file."""
+    """Write ``people`` and its job into a folder and return the job file."""
     write_parquet(folder / "people", people(400) if table is None else table, files=files, row_group=row_group)
     return write_job(folder, job_of(**parts))
 
 
 def two_column_job(folder: Path, table: pa.Table, hierarchy: Mapping[str, Any], **parts: Any) -> Path:
-    """Writes a job with the one QID ``q`` and the one sensitive column ``s``."""
+    """Write a job with the one QID ``q`` and the one sensitive column ``s``."""
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "sensitive": ["s"]}
     given: dict[str, Any] = {"columns": columns, "suppression": {"limit": 0}} | parts
     return people_job(folder, table, **given)
 
 
 def data_files(release: Path) -> list[Path]:
-    """Returns the data files of a release."""
+    """Return the data files of a release."""
     return sorted((release / "data").glob("*.parquet"))
 
 
 def released(release: Path) -> pl.DataFrame:
-    """Reads a release."""
+    """Read a release."""
     return pl.concat([pl.read_parquet(path) for path in data_files(release)])
 
 
 def digests(release: Path) -> list[str]:
-    """Returns the SHA-256 of the data files as they are on disk."""
+    """Return the SHA-256 of the data files as they are on disk."""
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in data_files(release)]
 
 
 def class_sizes(frame: pl.DataFrame, qids: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    """Counts the equivalence classes record by record."""
+    """Count the equivalence classes record by record."""
     return Counter(frame.select(qids).rows())
 
 
 def bin_of(width: int, origin: int = 0) -> Label:
-    """Returns the label of a whole number's bin."""
+    """Return the label of a whole number's bin."""
 
     def label(value: int) -> str:
         low = (value - origin) // width * width + origin
@@ -153,7 +153,7 @@ def bin_of(width: int, origin: int = 0) -> Label:
 
 
 def decimal_bin_of(width: str, origin: str) -> Label:
-    """Returns the label of a decimal's bin."""
+    """Return the label of a decimal's bin."""
 
     def label(value: Decimal) -> str:
         low = (value - Decimal(origin)) // Decimal(width) * Decimal(width) + Decimal(origin)
@@ -185,7 +185,7 @@ LEVELS: dict[str, list[Label]] = {
 
 
 def generalise(table: pa.Table, node: Sequence[int], qids: Sequence[str] = QIDS) -> list[tuple[Any, ...]]:
-    """Returns the published QIDs of every record at a node, read off the hierarchies value by value."""
+    """Return the published QIDs of every record at a node, read off the hierarchies value by value."""
     columns = []
     for qid, level in zip(qids, node, strict=True):
         label, top = LEVELS[qid][level], level == len(LEVELS[qid]) - 1

@@ -18,11 +18,11 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base
 
 
 def load() -> None:
-    """Makes this the way of all laws, those that ask for nothing else."""
+    """Make this the way of all laws, those that ask for nothing else."""
     settings.register_profile("skald", tried(USUAL), deadline=None, suppress_health_check=SLOW)
     settings.load_profile("skald")
 
 
 def tried(examples: int) -> settings:
-    """Returns how a law is tried that needs another number of examples than most."""
+    """Return how a law is tried that needs another number of examples than most."""
     return settings(max_examples=examples if THOROUGHLY else max(min(examples, FEW), ceil(examples * QUICKLY)))

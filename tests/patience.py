@@ -11,7 +11,7 @@ SECONDS = 600
 
 
 def until(true: Callable[[], Found]) -> Found:
-    """Waits for something that is not false, and returns it."""
+    """Wait for something that is not false, and returns it."""
     deadline = time.monotonic() + SECONDS
     while not (found := true()):
         assert time.monotonic() < deadline

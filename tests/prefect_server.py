@@ -41,13 +41,13 @@ class PrefectServer:
         return {"PREFECT_API_URL": f"http://127.0.0.1:{self.port}/api", "DO_NOT_TRACK": "1"} | home
 
     def prefect(self, *arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-        """Runs ``prefect`` to its end."""
+        """Run ``prefect`` to its end."""
         options = self.line.options(**self.environment) | {"cwd": folder}
         command = [sys.executable, "-m", "prefect", *arguments]
         return subprocess.run(command, **options, capture_output=True, text=True, check=False, timeout=SECONDS)
 
     def start_worker(self, **environment: str) -> psutil.Process:
-        """Starts a worker of the pool ``skald``, which it makes."""
+        """Start a worker of the pool ``skald``, which it makes."""
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "skald", "--type", "process"]
         with (self.line.folder / "worker.log").open("wb") as log:
             options = self.line.options(**self.environment | environment)
@@ -55,7 +55,7 @@ class PrefectServer:
         return psutil.Process(self.processes[-1].pid)
 
     def ask(self, method: str, path: str, content: Any = None) -> httpx.Response:
-        """Asks the API."""
+        """Ask the API."""
         return httpx.request(method, f"http://127.0.0.1:{self.port}/api{path}", json=content, timeout=SECONDS)
 
     def state(self, run: str) -> dict[str, Any]:
@@ -64,12 +64,12 @@ class PrefectServer:
         return state
 
     def ended(self, run: str) -> dict[str, Any]:
-        """Waits for the end of a flow run."""
+        """Wait for the end of a flow run."""
         until(lambda: self.state(run)["type"] in FINAL)
         return self.state(run)
 
     def rows(self, query: str, *values: str) -> list[Any]:
-        """Reads the server's database."""
+        """Read the server's database."""
         with closing(sqlite3.connect(self.database)) as database:
             return database.execute(query, values).fetchall()
 
@@ -80,7 +80,7 @@ class PrefectServer:
 
 @contextmanager
 def serving(line: CommandLine, prefect_home: Path) -> Iterator[PrefectServer]:
-    """Runs a server until the end of the block, on a copy of the migrated database."""
+    """Run a server until the end of the block, on a copy of the migrated database."""
     database = line.folder / "server.db"
     shutil.copy(next(prefect_home.glob("schema-*.db")), database)
     with socket.socket() as probe:

@@ -22,7 +22,7 @@ from tests.patience import SECONDS
 
 
 def programs_in(folder: Path) -> Path:
-    """Returns the folder of PostgreSQL's programs, as a package from the index brings them; for root a copy in ``folder``.
+    """Return the folder of PostgreSQL's programs, as a package from the index brings them; for root a copy in ``folder``.
 
     The server does not run as root, and whoever it runs as may not enter root's environment.
     """
@@ -39,7 +39,7 @@ def programs_in(folder: Path) -> Path:
 
 
 def as_owner(folder: Path) -> list[str]:
-    """Returns what goes before a command of the server, which refuses to run as root."""
+    """Return what goes before a command of the server, which refuses to run as root."""
     if os.geteuid() != 0:
         return []
     shutil.chown(folder, "nobody")
@@ -48,7 +48,7 @@ def as_owner(folder: Path) -> list[str]:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Starts a server that listens on a socket in a folder of its own only; yields its address."""
+    """Start a server that listens on a socket in a folder of its own only; yield its address."""
     # A socket's path is at most 107 bytes long, and pytest's folders are longer, and closed to the server's user.
     folder = Path(mkdtemp(prefix="skald-pg-"))
     owner, programs = as_owner(folder), programs_in(folder)
@@ -86,7 +86,7 @@ run_simple("127.0.0.1", int(sys.argv[1]), logged, threaded=True)
 
 @contextmanager
 def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
-    """Starts an S3 server; yields the environment that leads there, as a user would set it.
+    """Start an S3 server; yield the environment that leads there, as a user would set it.
 
     Args:
         log: Where each request is written down, with tabs between: the key of who asks, method, path, condition, bytes of the answer.
@@ -123,7 +123,7 @@ def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def s3_bucket(name: str = "bucket", log: Path | None = None) -> Iterator[dict[str, str]]:
-    """Starts an S3 server with a bucket; yields the environment that leads there, as this process has it until the block ends.
+    """Start an S3 server with a bucket; yield the environment that leads there, as this process has it until the block ends.
 
     Args:
         name: Of the bucket.
@@ -142,7 +142,7 @@ def objects() -> Any:
 
 
 def forget() -> None:
-    """Lets fsspec make its connections anew: it keeps them for as long as a process lives, whose environment does not change elsewhere."""
+    """Let fsspec make its connections anew: it keeps them for as long as a process lives, whose environment does not change elsewhere."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
@@ -162,11 +162,11 @@ class Faulty:
         return getattr(self.system, name)
 
     def pipe_file(self, *arguments: Any, **named: Any) -> Any:
-        """Puts content."""
+        """Put content."""
         return self._put(self.system.pipe_file, *arguments, **named)
 
     def put_file(self, *arguments: Any, **named: Any) -> Any:
-        """Puts a file."""
+        """Put a file."""
         return self._put(self.system.put_file, *arguments, **named)
 
     def _put(self, put: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -177,7 +177,7 @@ class Faulty:
         return made
 
     def find(self, path: str, **named: Any) -> Any:
-        """Lists."""
+        """List."""
         if not self.lagging:
             return self.system.find(path, **named)
         return self.listed.setdefault(path, self.system.find(path, **named))

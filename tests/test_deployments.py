@@ -49,7 +49,7 @@ def deployment(server: PrefectServer, flow: str = "skald") -> dict[str, Any]:
 
 
 def start(server: PrefectServer, parameters: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """Asks for a run of the first deployment; returns the API's status and answer. A busy database is asked again, as clients do."""
+    """Ask for a run of the first deployment; return the API's status and answer. A busy database is asked again, as clients do."""
     content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
     path = f"/deployments/{deployment(server)['id']}/create_flow_run"
     answer = until(lambda: (given := server.ask("POST", path, content)).status_code != 503 and [given])[0]
@@ -198,7 +198,7 @@ def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
 
 
 def images_of(text: str) -> list[str]:
-    """Returns what the files of a deployment name as images."""
+    """Return what the files of a deployment name as images."""
     return re.findall(r"^\s*(?:FROM|image:)\s+([^\s#]+)", text, re.MULTILINE)
 
 

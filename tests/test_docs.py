@@ -150,7 +150,7 @@ def test_the_tutorial_typed_word_for_word_prints_what_it_shows(tmp_path: Path) -
 
 
 def assert_shown(shown: str, printed: str) -> None:
-    """Checks that every line that was printed is shown, and none other; a line … stands for lines, and … within one for anything in it."""
+    """Check that every line that was printed is shown, and none other; a line … stands for lines, and … within one for anything in it."""
     lines = [re.escape(line).replace("…", ".*") + "\n" if line != "…" else "(?:.*\n)*" for line in shown.rstrip("\n").splitlines()]
     left = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
     assert re.fullmatch("".join(lines), left), f"shown:\n{shown}\nprinted:\n{left}"

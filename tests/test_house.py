@@ -35,7 +35,7 @@ NO_NAMES = {
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """Returns the dotted names that a file imports, wherever in it: modules, and what is taken from them."""
+    """Return the dotted names that a file imports, wherever in it: modules, and what is taken from them."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -47,18 +47,18 @@ def imported(path: Path) -> frozenset[str]:
 
 
 def arrows() -> dict[str, set[str]]:
-    """Returns which modules of ours each module imports."""
+    """Return which modules of ours each module imports."""
     return {name: {one for one in imported(path) if one in NAMES} - {name} for name, path in NAMES.items()}
 
 
 def room(module: str) -> str:
-    """Returns the folder of a module; a file that lies on a floor itself is a room of its own."""
+    """Return the folder of a module; a file that lies on a floor itself is a room of its own."""
     parts = module.split(".")
     return ".".join(parts[:2])
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
-    """Returns the sets of more than one node that reach each other (Tarjan 1972, without recursion: reachability both ways)."""
+    """Return the sets of more than one node that reach each other (Tarjan 1972, without recursion: reachability both ways)."""
     reach: dict[str, set[str]] = {}
     for start in graph:
         seen, waiting = set[str](), [start]

@@ -50,7 +50,7 @@ PRIVATE = {
 
 
 def prose(text: str) -> str:
-    """Returns a page without code, tables, comments, directives and targets of links; a piece of code counts as one word."""
+    """Return a page without code, tables, comments, directives and targets of links; a piece of code counts as one word."""
     text = re.sub(r"^(`{3,}|:{3,}).*?^\1$", "\n", text, flags=re.M | re.S)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r"^(?: {4}(?! *[-*] ).*|\|.*\||\([a-z-]+\)=)$", "", text, flags=re.M)
@@ -61,7 +61,7 @@ def prose(text: str) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yields the sentences of a page; an item of a list ends the sentence before it, and headings are none."""
+    """Yield the sentences of a page; an item of a list ends the sentence before it, and headings are none."""
     for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*:>]|\d+\.) )|\n(?=#)", prose(text)):
         block = re.sub(r"^\s*(?:[-*:>]|\d+\.)\s+", "", part.strip())
         if not block.startswith("#"):
@@ -69,7 +69,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def words(sentence: str) -> int:
-    """Counts the words of a sentence."""
+    """Count the words of a sentence."""
     return sum(any(letter.isalnum() for letter in word) for word in sentence.split())
 
 
@@ -164,12 +164,12 @@ GIVEN_BY_FILES = {"tell"}
 
 
 def spelt(name: str) -> str:
-    """Returns a name in lower case with a line between its words."""
+    """Return a name in lower case with a line between its words."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def public_names(path: Path) -> Iterator[str]:
-    """Yields the names that others call: a module's, its classes', its functions' and the methods' of its public classes."""
+    """Yield the names that others call: a module's, its classes', its functions' and the methods' of its public classes."""
     yield path.stem
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
@@ -179,7 +179,7 @@ def public_names(path: Path) -> Iterator[str]:
 
 
 def is_private_word(name: str) -> bool:
-    """Tells whether a public name has a word that only we use, or is a participle alone."""
+    """Return whether a public name has a word that only we use, or is a participle alone."""
     return bool(re.search(rf"(?:^|_)({'|'.join(NAMED_BY_NOBODY_ELSE)})(?:_|$)", spelt(name))) or spelt(name) in PARTICIPLES
 
 

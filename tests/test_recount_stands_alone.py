@@ -49,7 +49,7 @@ PLUMBING = {
 
 @cache
 def modules() -> dict[str, Path]:
-    """Returns the files of the two floors that compute, by dotted name."""
+    """Return the files of the two floors that compute, by dotted name."""
     found = {}
     for floor in ("core", "tasks"):
         for path in (ROOT / floor).rglob("*.py"):
@@ -65,7 +65,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imported(module: str) -> frozenset[str]:
-    """Returns the modules of these floors that a module imports, inside functions too, and the packages that they are in."""
+    """Return the modules of these floors that a module imports, inside functions too, and the packages that they are in."""
     names: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
@@ -81,7 +81,7 @@ def rooms(*names: str) -> set[str]:
 
 
 def closure(starts: Iterable[str]) -> set[str]:
-    """Returns the modules with all that they import, and those that these import, and so on."""
+    """Return the modules with all that they import, and those that these import, and so on."""
     seen: set[str] = set()
     left = list(starts)
     while left:
@@ -101,7 +101,7 @@ def written() -> set[str]:
 
 
 def floor(modules_of: set[str], name: str) -> set[str]:
-    """Returns the modules of one floor that hold code."""
+    """Return the modules of one floor that hold code."""
     return {module for module in modules_of if module.startswith(f"{name}.") and modules()[module].stat().st_size}
 
 

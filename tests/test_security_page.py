@@ -15,7 +15,7 @@ NAMED = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>\w+)`")
 
 
 def promises() -> list[str]:
-    """Returns the sentences of the lists of promises, each with what follows it up to the next."""
+    """Return the sentences of the lists of promises, each with what follows it up to the next."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     return [" ".join(one.split()) for title in PROMISED for one in re.split(r"^- ", sections[title], flags=re.MULTILINE)[1:]]

@@ -50,7 +50,7 @@ class Installed:
     folder: Path
 
     def __call__(self, program: str, *arguments: str) -> str:
-        """Runs a program of the environment to its end, in the folder; returns what it printed."""
+        """Run a program of the environment to its end, in the folder; return what it printed."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SKALD_", "PREFECT_", "PYTHON"))}
         environment |= {"HOME": str(self.folder.parent), "SKALD_SECRET": os.environ["SKALD_SECRET"]}
         command = [str(self.environment / "bin" / program), *arguments]

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def least(folder: Path, method: str, times: int) -> tuple[float, float, int]:
-    """Returns the least CPU seconds of runs without and with attacks, and how many attacks were played."""
+    """Return the least CPU seconds of runs without and with attacks, and how many attacks were played."""
     found: dict[str, list[float]] = {"off": [], "sample": []}
     played = 0
     with tempfile.TemporaryDirectory() as cache:
@@ -64,7 +64,7 @@ def least(folder: Path, method: str, times: int) -> tuple[float, float, int]:
 
 
 def attacks_in(folder: Path) -> int:
-    """Returns how many attacks a run played: those of the release, and those that stay in the work folder."""
+    """Return how many attacks a run played: those of the release, and those that stay in the work folder."""
     written = [*folder.glob("releases/medical/*/manifest.json"), *folder.glob(".skald/*/untold.json")]
     return sum(len(json.loads(path.read_text())["attacks"]) for path in written)
 

@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def play(line: Line, method: str, seconds: float) -> tuple[Cost, Cost, dict[str, Any]] | str:
-    """Measures a run and a copy of its table, and returns both with the run's manifest; or how it ended."""
+    """Measure a run and a copy of its table, and return both with the run's manifest; or how it ended."""
     limited = {name: value for name, value in line.settings.items() if method == "skald" or name != "suppression.limit"}
     if len(limited) < len(line.settings):
         return "no limit in this method"
@@ -99,7 +99,7 @@ def play(line: Line, method: str, seconds: float) -> tuple[Cost, Cost, dict[str,
 
 
 def lines(base: Shape, most: int) -> Iterator[Line]:
-    """Yields what is run, axis by axis."""
+    """Yield what is run, axis by axis."""
     for qids in (2, 4, 6, 9, 12, 15, 30, 300):
         yield Line("qids", f"{qids} QIDs", replace(base, qids=qids), {})
     for text in (False, True):

@@ -49,7 +49,7 @@ class Shape:
         return f"table.{self.kind}"
 
     def write(self, folder: Path) -> Path:
-        """Writes the file, the same for the same shape."""
+        """Write the file, the same for the same shape."""
         path, random = folder / self.name, np.random.default_rng(7)
         if self.kind == "csv":
             pyarrow.csv.write_csv(pa.concat_tables(self._batch(random, first) for first in range(0, self.rows, BATCH)), path)
@@ -62,7 +62,7 @@ class Shape:
         return path
 
     def job(self) -> dict[str, Any]:
-        """Returns a job that anonymises it; k = 10, one record in a hundred may be suppressed."""
+        """Return a job that anonymises it; k = 10, one record in a hundred may be suppressed."""
         return {
             "version": 1,
             "name": "cliff",
@@ -104,7 +104,7 @@ class Shape:
 
 
 def prepare(folder: Path, shape: Shape, settings: dict[str, Any]) -> Path:
-    """Writes a table and its job into a folder.
+    """Write a table and its job into a folder.
 
     Args:
         folder: An empty folder.

@@ -67,13 +67,13 @@ def main() -> None:
 
 
 def seconds(servers: Sequence[Server]) -> float:
-    """Returns the CPU seconds that servers have taken so far."""
+    """Return the CPU seconds that servers have taken so far."""
     taken = [psutil.Process(server.pid).cpu_times() for server in servers]
     return float(sum(times.user + times.system for times in taken))
 
 
 def prepare(folder: Path, rows: int) -> list[Path]:
-    """Makes the files if they are not there."""
+    """Make the files if they are not there."""
     if len(list(folder.glob("*.parquet"))) != FILES:
         folder.parent.mkdir(parents=True, exist_ok=True)
         make_medical(folder, rows, files=FILES)
@@ -81,7 +81,7 @@ def prepare(folder: Path, rows: int) -> list[Path]:
 
 
 def run(memory: str, source: list[str], target: str, mode: list[str], environment: dict[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Measures one run from nothing to a published release; returns its manifest where the release is on this machine."""
+    """Measure one run from nothing to a published release; return its manifest where the release is on this machine."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def run(job: Path, threads: int, memory: str, more: Sequence[str]) -> Watched:
-    """Runs a job from the beginning in a process of its own, and watches it.
+    """Run a job from the beginning in a process of its own, and watches it.
 
     Raises:
         RuntimeError: it failed.
@@ -123,7 +123,7 @@ def watch(pid: int) -> Watched:
 
 
 def could_run(task: Path) -> bool:
-    """Tells whether a thread runs or waits for a core."""
+    """Return whether a thread runs or wait for a core."""
     try:
         return b") R " in (task / "stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

@@ -58,7 +58,7 @@ PEOPLE, VISITS = 20_000, 6
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Returns what some work costs, and what it returns."""
+    """Return what some work costs, and what it returns."""
     start = time.process_time()
     done = work()
     return time.process_time() - start, done
@@ -177,7 +177,7 @@ def counting_bitmaps(given: argparse.Namespace) -> None:
 
 
 def splitmix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hashes words (Steele et al. 2014)."""
+    """Hash words (Steele et al. 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
     return words ^ (words >> np.uint64(31))

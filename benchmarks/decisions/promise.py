@@ -26,6 +26,6 @@ print(f"first asked in arrays: {arrays:.3f} s of CPU; in loops, compiled for it:
 
 
 def promise(_: argparse.Namespace) -> None:
-    """Prints what it costs to ask for the first time, with nothing compiled before."""
+    """Print what it costs to ask for the first time, with nothing compiled before."""
     with TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-c", ASKED], env=os.environ | {"NUMBA_CACHE_DIR": folder}, check=True)

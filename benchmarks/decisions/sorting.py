@@ -40,7 +40,7 @@ CHUNKS, OF_CHUNK, CELLS = 40, 250_000, 3_500_000_000
 
 
 def sorting(_: argparse.Namespace) -> None:
-    """Prints nanoseconds of CPU for each number, of one thread: uniform at random, of so many bits."""
+    """Print nanoseconds of CPU for each number, of one thread: uniform at random, of so many bits."""
     random = np.random.default_rng(0)
     for what, ways in (("sorted", SORTS), ("the order", ORDERS)):
         print(f"\n{what:<12}{'bits':>6}" + "".join(f"{name:>15}" for name in ways))
@@ -63,7 +63,7 @@ def _cells(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _nanoseconds(work: Callable[[], Any], numbers: int) -> float:
-    """Returns the least of several tries, which is what a machine that does something else beside disturbs least."""
+    """Return the least of several tries, which is what a machine that does something else beside disturbs least."""
     tries = []
     for _ in range(max(3, TRIED // numbers)):
         start = time.process_time()

@@ -50,7 +50,7 @@ class Trace:
 
 
 def part(code: CodeType) -> str:
-    """Returns the file of a code object below the project's folder, or nothing where it is not the product's."""
+    """Return the file of a code object below the project's folder, or nothing where it is not the product's."""
     return _below(code.co_filename)
 
 
@@ -64,7 +64,7 @@ def _below(name: str) -> str:
 
 
 def stack(frame: FrameType | None) -> tuple[str, ...]:
-    """Returns the functions of the product that wait for a frame, and the frame's own, outermost first."""
+    """Return the functions of the product that wait for a frame, and the frame's own, outermost first."""
     found = []
     while frame is not None:
         if file := part(frame.f_code):
@@ -74,7 +74,7 @@ def stack(frame: FrameType | None) -> tuple[str, ...]:
 
 
 def traced(job: Path) -> Trace:
-    """Runs a job in this process without Prefect, and returns what it called."""
+    """Run a job in this process without Prefect, and return what it called."""
     os.environ["SKALD_DIRECT"] = "1"
     from flows.skald import skald
 
@@ -90,7 +90,7 @@ def traced(job: Path) -> Trace:
 
 
 def walk(given: argparse.Namespace) -> None:
-    """Prints the functions, files and packages of a traced job, and its deepest stack above the deciding statement."""
+    """Print the functions, files and packages of a traced job, and its deepest stack above the deciding statement."""
     with tempfile.TemporaryDirectory() as folder:
         trace = traced(make_patients(Path(folder), min(given.rows[0], 20_000)))
     files = trace.files

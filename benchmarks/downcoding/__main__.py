@@ -72,7 +72,7 @@ def _share(value: float | None) -> str:
 
 
 def drawn(rows: int, clusters: int, k: int, seed: int) -> Records:
-    """Draws records: where they lie, and values that are 0 but for one in about three k of each column, up to 2^16."""
+    """Draw records: where they lie, and values that are 0 but for one in about three k of each column, up to 2^16."""
     random = np.random.default_rng(seed)
     records = {"place": random.integers(0, clusters, rows) * APART + random.integers(0, SPREAD, rows)}
     for name in TAILS:
@@ -82,7 +82,7 @@ def drawn(rows: int, clusters: int, k: int, seed: int) -> Records:
 
 
 def released(people: Records, method: str, k: int, ends: str) -> pl.DataFrame:
-    """Runs a job over the records and returns its labels."""
+    """Run a job over the records and return its labels."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         pq.write_table(pa.table(people), folder / "people.parquet")
@@ -100,7 +100,7 @@ def released(people: Records, method: str, k: int, ends: str) -> pl.DataFrame:
 
 
 def attacked(people: Records, others: Records, labels: pl.DataFrame) -> Played:
-    """Plays both attacks against a release.
+    """Play both attacks against a release.
 
     Args:
         people: The records that it was made of.
@@ -130,7 +130,7 @@ def attacked(people: Records, others: Records, labels: pl.DataFrame) -> Played:
 
 
 def inside(records: Records, order: NDArray[np.int64], ranges: dict[str, Range]) -> NDArray[np.int64]:
-    """Returns which records fit all labels of a class; ``order`` sorts them by place, so that few are looked at."""
+    """Return which records fit all labels of a class; ``order`` sorts them by place, so that few are looked at."""
     places = records["place"]
     low, high = ranges["place"]
     first, last = np.searchsorted(places, low, "left", sorter=order), np.searchsorted(places, high, "right", sorter=order)
@@ -142,7 +142,7 @@ def inside(records: Records, order: NDArray[np.int64], ranges: dict[str, Range])
 
 
 def range_of(label: str) -> Range:
-    """Returns what a label covers."""
+    """Return what a label covers."""
     if label == "*":
         return -np.inf, np.inf
     if label.startswith(">="):

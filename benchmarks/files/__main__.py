@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def prepare(folder: Path, rows: int, files: int) -> list[Path]:
-    """Makes the files if they are not there."""
+    """Make the files if they are not there."""
     if len(list(folder.glob("*.parquet"))) != files:
         folder.parent.mkdir(parents=True, exist_ok=True)
         make_medical(folder, rows, files=files)
@@ -62,7 +62,7 @@ def prepare(folder: Path, rows: int, files: int) -> list[Path]:
 
 
 def copied(file: Path) -> Cost:
-    """Measures the floor."""
+    """Measure the floor."""
     with tempfile.TemporaryDirectory(dir=file.parent.parent) as folder:
         return measure([sys.executable, "-c", COPY, str(file)], Path(folder))
 

@@ -74,13 +74,13 @@ def main() -> None:
 
 
 def copied(script: str, files: list[Path]) -> Cost:
-    """Measures a copy."""
+    """Measure a copy."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as folder:
         return measure([sys.executable, "-c", script, ",".join(COLUMNS), *map(str, files)], Path(folder))
 
 
 def ran(files: list[Path], memory: str, method: str) -> Cost:
-    """Measures a run."""
+    """Measure a run."""
     settings: dict[str, Any] = {} if method == "skald" else {"method": f"{{name: {method}}}", "suppression.limit": 0}
     cost, _ = anonymised(files, memory, ["--direct"], **settings)
     return cost

@@ -23,13 +23,13 @@ FRAME = {"__main__", "attack"}
 
 
 def attacks() -> list[Attack]:
-    """Returns the attacks of all modules beside this one, in the order of the modules' names."""
+    """Return the attacks of all modules beside this one, in the order of the modules' names."""
     names = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in FRAME)
     return [attack for name in names for attack in import_module(f"benchmarks.intruder.{name}").ATTACKS]
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Plays the attacks and prints a table."""
+    """Play the attacks and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.intruder", description=__doc__)
     parser.add_argument("--only", default="", help="attacks whose part or name has this in it")
     wanted = parser.parse_args(given).only.lower()

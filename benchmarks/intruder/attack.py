@@ -49,7 +49,7 @@ class Ended:
 
 
 def skald(folder: Path, *arguments: object, **environment: str) -> Ended:
-    """Runs a command in a folder, without Prefect.
+    """Run a command in a folder, without Prefect.
 
     Args:
         folder: Where the command runs.
@@ -63,7 +63,7 @@ def skald(folder: Path, *arguments: object, **environment: str) -> Ended:
 
 
 def run(folder: Path, job: Mapping[str, Any], name: str = "job", **environment: str) -> Ended:
-    """Writes a job into a folder and runs it.
+    """Write a job into a folder and runs it.
 
     Args:
         folder: Where the job file, its work folder and, unless the job says otherwise, its target are.

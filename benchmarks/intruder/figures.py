@@ -20,7 +20,7 @@ RANGE = re.compile(r"\[(-?\d+) - (-?\d+)\]")
 
 
 def _people(folder: Path) -> None:
-    """Writes people of whom one is oldest of all, and one has an income that nobody comes near."""
+    """Write people of whom one is oldest of all, and one has an income that nobody comes near."""
     random = np.random.default_rng(7)
     age, income = random.integers(20, 100, RECORDS), random.integers(0, 50_000, RECORDS)
     age[0], income[1], income[2] = OLDEST, RICHEST, 0
@@ -48,14 +48,14 @@ def _job(**parts: Any) -> dict[str, Any]:
 
 
 def _labels(folder: Path, name: str) -> Counter[str]:
-    """Returns how many records of a release have each label of a column."""
+    """Return how many records of a release have each label of a column."""
     release = folder / "releases/job" / (folder / "releases/job/CURRENT").read_text().strip()
     frame = pl.concat([pl.read_parquet(path) for path in (release / "data").glob("*.parquet")])
     return Counter(str(label) for label in frame[name])
 
 
 def _penalty(labels: Counter[str], least: int, most: int, suppressed: int, records: int) -> float:
-    """Returns NCP as version 0.1.0 has it: lengths over the range of the source, to which they are clipped."""
+    """Return NCP as version 0.1.0 has it: lengths over the range of the source, to which they are clipped."""
     lost = float(suppressed)
     for label, many in labels.items():
         found = RANGE.fullmatch(label)

@@ -20,7 +20,7 @@ LONG = 17_000_000
 
 
 def outcome(folder: Path, source: dict[str, Any], there: int, hierarchy: dict[str, Any], k: int = 2) -> str:
-    """Runs a job with one quasi-identifier, and says how many records went in and came out."""
+    """Run a job with one quasi-identifier, and say how many records went in and came out."""
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "insensitive": ["v"]}
     ended = run(
         folder, {"source": source, "columns": columns, "privacy": {"k": k}, "suppression": {"limit": 0}, "method": {"name": "skald"}}

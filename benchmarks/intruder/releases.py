@@ -40,7 +40,7 @@ def _outcome(ended: Ended, got: str) -> str:
 
 
 def _changed_value(folder: Path) -> str:
-    """Takes the lines of one night out of those of the next."""
+    """Take the lines of one night out of those of the next."""
     random = np.random.default_rng(1)
     table = pl.DataFrame(
         {
@@ -63,7 +63,7 @@ def _changed_value(folder: Path) -> str:
 
 
 def _crossing(folder: Path) -> str:
-    """Takes the values of two classes that cross, and keeps those that both have."""
+    """Take the values of two classes that cross, and keeps those that both have."""
     kinds = [(1, 1, "hiv"), (1, 0, "flu"), (0, 1, "asthma"), (0, 0, "cold")]
     rows = [{"pid": f"p{number}", "a": a, "b": b, "dx": dx} for number, (a, b, dx) in enumerate(kinds * 50)]
     pl.DataFrame(rows).write_parquet(folder / "people.parquet")
@@ -84,7 +84,7 @@ def _crossing(folder: Path) -> str:
 
 
 def _alone(frames: Sequence[pl.DataFrame], key: str, k: int) -> tuple[int, int, int]:
-    """Returns how many pseudonyms several releases share, how many of these fewer than k are like, and how many are alone."""
+    """Return how many pseudonyms several releases share, how many of these fewer than k are like, and how many are alone."""
     sets: dict[Hashable, list[Hashable]] = defaultdict(list)
     for number, frame in enumerate(frames):
         others = [name for name in frame.columns if name != key]
@@ -99,7 +99,7 @@ def _alone(frames: Sequence[pl.DataFrame], key: str, k: int) -> tuple[int, int, 
 
 
 def _joined(folder: Path, jobs: Sequence[Mapping[str, Any]], key: str = "person") -> str:
-    """Runs two jobs, and joins their releases by the pseudonyms of one column."""
+    """Run two jobs, and joins their releases by the pseudonyms of one column."""
     os.environ["INTRUDER_KEY"] = KEY
     run(folder, jobs[0], "first")
     ended = run(folder, jobs[1], "second")

@@ -32,7 +32,7 @@ JOB: Mapping[str, Any] = {
 
 
 def _write(folder: Path, size: int, rows: int = 3_000) -> int:
-    """Writes records with the same text in each; returns the bytes of the file."""
+    """Write records with the same text in each; return the bytes of the file."""
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["x" * size])
     table = pa.table({"age": 30 + np.arange(rows) % 3, "text": text})
     pq.write_table(table, folder / "in.parquet", compression="zstd", store_schema=False)
@@ -40,7 +40,7 @@ def _write(folder: Path, size: int, rows: int = 3_000) -> int:
 
 
 def _ended(folder: Path, *arguments: object) -> str:
-    """Runs a command; returns how it ended and what it took at most."""
+    """Run a command; return how it ended and what it took at most."""
     variables = os.environ | {"PYTHONPATH": str(ROOT), "SKALD_DIRECT": "1"}
     with (folder / "printed").open("wb") as printed:
         command = [sys.executable, "-m", "flows.cli", *map(str, arguments)]

@@ -17,7 +17,7 @@ PERSONS, VISITS, RECORDS = 60, 30, 4
 
 
 def _visits(folder: Path) -> pa.Table:
-    """Writes records of visits of people whose age and postcode stay the same; the attacker knows these of everybody."""
+    """Write records of visits of people whose age and postcode stay the same; the attacker knows these of everybody."""
     random = np.random.default_rng(1)
     person = np.repeat(np.arange(PERSONS), VISITS * RECORDS)
     table = pa.table(
@@ -35,13 +35,13 @@ def _visits(folder: Path) -> pa.Table:
 
 
 def _bounds(label: object) -> tuple[int, int]:
-    """Returns the least and the greatest number that a label may stand for."""
+    """Return the least and the greatest number that a label may stand for."""
     numbers = re.findall(r"\d+", str(label))
     return (int(numbers[0]), int(numbers[-1])) if numbers else (0, 10**9)
 
 
 def draft_of_visits(folder: Path) -> str:
-    """Runs a draft as it is and counts for how many records fewer than k people fit what is published of them."""
+    """Run a draft as it is and counts for how many records fewer than k people fit what is published of them."""
     table = _visits(folder)
     skald(folder, "init", "visits", "--out", "job.yaml")
     ended = skald(folder, "run", "job.yaml", "--direct")
@@ -61,7 +61,7 @@ def draft_of_visits(folder: Path) -> str:
 
 
 def all_untreated(folder: Path) -> str:
-    """Publishes laboratory values as the rest, and counts the records that whoever knows all of them finds alone."""
+    """Publish laboratory values as the rest, and counts the records that whoever knows all of them finds alone."""
     random, rows = np.random.default_rng(2), 20_000
     columns = {"age": random.integers(20, 80, rows), "sex": random.choice(["f", "m"], rows), "dx": random.choice(list("abcdef"), rows)}
     values = {f"lab_{number}": np.round(random.normal(100, 15, rows), 1) for number in range(8)}
@@ -83,7 +83,7 @@ def all_untreated(folder: Path) -> str:
 
 
 def _claim(ended: Ended) -> str:
-    """Returns what the run claimed of the risk."""
+    """Return what the run claimed of the risk."""
     claim = re.search(r"keeps 0\.\d+", ended.text)
     warned = "and warned" if re.search(r"^\s*warning", ended.text, re.MULTILINE) else "and did not warn"
     return f"the run said '{claim[0]}' {warned}" if claim else f"the run claimed no maximum risk {warned}"

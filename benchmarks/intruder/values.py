@@ -27,7 +27,7 @@ def patients() -> pl.DataFrame:
 
 
 def certain(folder: Path, method: dict[str, Any], privacy: dict[str, Any]) -> str:
-    """Publishes the patients, and counts the people of whom a value is certain.
+    """Publish the patients, and counts the people of whom a value is certain.
 
     The intruder knows of everybody the age and how many records there are; the release tells him the values of each class. A value that as
     many records of a class bear as there are people in it may be everybody's; the count is of those with whom it is so.
@@ -54,7 +54,7 @@ def certain(folder: Path, method: dict[str, Any], privacy: dict[str, Any]) -> st
 
 
 def label_of(age: int, labels: list[str]) -> str:
-    """Returns the label that an age falls under: the age itself, or a range of it; ``*`` for all."""
+    """Return the label that an age falls under: the age itself, or a range of it; ``*`` for all."""
     for label in labels:
         ends = [
             int(part) for part in label.replace("[", " ").replace(")", " ").replace("]", " ").replace(",", " ").split() if part.isdigit()

@@ -47,7 +47,7 @@ with HIERARCHIES.having(KIND):
 
 
 def _stays(folder: Path) -> None:
-    """Writes two stays of each of 40 patients, ten of whom are of each age."""
+    """Write two stays of each of 40 patients, ten of whom are of each age."""
     rows = [(person, stay) for person in range(40) for stay in range(2)]
     table = {
         "patient": [f"p{person}" for person, _ in rows],
@@ -75,7 +75,7 @@ def _verified(folder: Path) -> Ended:
 
 
 def _fewer_people(folder: Path) -> str:
-    """Takes all records of three people of one class away, so that seven are left of ten, and makes the rest anew."""
+    """Take all records of three people of one class away, so that seven are left of ten, and makes the rest anew."""
     _stays(folder)
     run(folder, _job(person="patient") | {"method": {"name": "skald", "node": [0]}}, **SECRET)
     shutil.rmtree(folder / ".skald")
@@ -98,7 +98,7 @@ def _fewer_people(folder: Path) -> str:
 
 
 def _false_labels(folder: Path) -> str:
-    """Registers a kind of hierarchy that calls even numbers odd, and publishes by it."""
+    """Register a kind of hierarchy that calls even numbers odd, and publishes by it."""
     _stays(folder)
     job = _job(quasi_identifiers=[{"name": "age", "hierarchy": {"parity": True}}], identifiers=["patient"])
     lying = job | {"version": 1, "name": "job", "memory": "512MB", "target": "releases/job", "method": {"name": "skald", "node": [1]}}
@@ -113,7 +113,7 @@ def _false_labels(folder: Path) -> str:
 
 
 def _untrue_figures(folder: Path) -> str:
-    """Has the manifest say less loss and another policy."""
+    """Have the manifest say less loss and another policy."""
     _stays(folder)
     run(folder, _job(identifiers=["patient"]), **SECRET)
     shutil.rmtree(folder / ".skald")

@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def runs(given: argparse.Namespace) -> None:
-    """Prints what whole runs lose, take and need beside those of cuts."""
+    """Print what whole runs lose, take and need beside those of cuts."""
     files = sorted(prepare(given.data / "medical-scale", max(*given.rows, PER_FILE)).glob("*.parquet"))
     print(f"{'records':>12}{'k':>5}  {'method':<20}{'published':>10}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}{'wall s':>8}{'peak MB':>9}")
     ways = {"mondrian ncp": "{name: mondrian, score: ncp}"}
@@ -87,7 +87,7 @@ def runs(given: argparse.Namespace) -> None:
 
 
 def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:
-    """Yields what each way loses and takes."""
+    """Yield what each way loses and takes."""
     yield from told(table, k, (1, *efforts))
     yield f"{'no partition below':<26}{bound(table, k):>10.4f}"
     if efforts:
@@ -97,7 +97,7 @@ def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:
 
 
 def told(table: Table, k: int, efforts: Sequence[int], named: str = "") -> Iterator[str]:
-    """Yields what cuts lose and take, and clusters at some efforts."""
+    """Yield what cuts lose and take, and clusters at some efforts."""
     mondrian = asked(table, k, score="ncp")
     # Compiled before the clock runs.
     whole(replace(mondrian, codes=mondrian.codes[: 4 * k]), [np.arange(4 * k)])
@@ -118,7 +118,7 @@ def told(table: Table, k: int, efforts: Sequence[int], named: str = "") -> Itera
 
 
 def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:
-    """Returns GCP as published and as held."""
+    """Return GCP as published and as held."""
     found = publish(table.cutting, table.codes, table.ones, partition)
     loss = total_losses([found.losses], len(table.cutting.axes), k, len(table.codes))
     return loss["gcp"], loss["gcp_held"]
@@ -134,7 +134,7 @@ def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
 
 
 def bound(table: Table, k: int) -> float:
-    """Returns the mean over some records of what they pay with their (k - 1)th nearest, by the labels of both, over the columns."""
+    """Return the mean over some records of what they pay with their (k - 1)th nearest, by the labels of both, over the columns."""
     prices, places, _ = label_prices(labels(table))
     columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
     # Published labels alone: values that are held are not counted.
@@ -161,7 +161,7 @@ def _with_nearest(records: CodedRecords, drawn: NDArray[np.int64], prices: Price
 
 
 def exact(count: int) -> None:
-    """Prints how often the best of all partitions of a few records is found, and what is lost otherwise."""
+    """Print how often the best of all partitions of a few records is found, and what is lost otherwise."""
     print(f"{'records':>8}{'k':>4}{'tables':>8}{'best found':>12}{'mean excess':>13}{'worst':>8}")
     table = made("medical", argparse.Namespace(rows=[10_000], data=DATA))
     for size, k in ((6, 2), (8, 2), (9, 3), (10, 3), (10, 4)):
@@ -171,7 +171,7 @@ def exact(count: int) -> None:
 
 
 def missed(table: Table, size: int, k: int, seed: int) -> float:
-    """Returns by how much the classes of some records, drawn anew, cost more than the best ones."""
+    """Return by how much the classes of some records, drawn anew, cost more than the best ones."""
     codes = table.codes[np.sort(np.random.default_rng(seed).choice(len(table.codes), size, replace=False)), :WORDS_AND_AGE]
     cutting = table.cutting
     domains, hierarchies = cutting.domains[:WORDS_AND_AGE], cutting.hierarchies[:WORDS_AND_AGE]

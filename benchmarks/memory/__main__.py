@@ -25,7 +25,7 @@ LINE = Line("values", "two million", Shape(4_000_000, values=2_000_000), {"memor
 
 
 def of_values(method: str) -> int:
-    """Returns the peak of a run on millions of different numbers, in bytes.
+    """Return the peak of a run on millions of different numbers, in bytes.
 
     Raises:
         RuntimeError: it did not come to its end, or lost records.
@@ -40,7 +40,7 @@ def of_values(method: str) -> int:
 
 
 def of_threads() -> int:
-    """Returns the peak of a run with eight threads on four million patients, in bytes."""
+    """Return the peak of a run with eight threads on four million patients, in bytes."""
     with TemporaryDirectory(prefix="skald-memory-") as name:
         job = make_patients(Path(name), 4_000_000)
         given = ["--direct", "--set", "memory=512MB", "--set", "threads=8"]
@@ -48,7 +48,7 @@ def of_threads() -> int:
 
 
 def of_columns(rows: int, columns: int, texts: int) -> int:
-    """Returns the peak of a run on a wide table, in bytes."""
+    """Return the peak of a run on a wide table, in bytes."""
     with TemporaryDirectory(prefix="skald-memory-") as name:
         return anonymised(prepare(Path(name), rows, columns, texts), "512MB").peak
 
@@ -64,7 +64,7 @@ RUNS: Mapping[str, Callable[[], int]] = {
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Measures the runs and prints their peaks."""
+    """Measure the runs and print their peaks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--only", default="", help="runs whose name has this in it")
     wanted, over = parser.parse_args(given).only, False

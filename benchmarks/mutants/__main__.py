@@ -39,7 +39,7 @@ PROCESSES = 2
 
 
 def all_mutants() -> list[Mutant]:
-    """Returns every mutant of the code that is looked at, equivalent ones excepted."""
+    """Return every mutant of the code that is looked at, equivalent ones excepted."""
     found = list[Mutant]()
     for begin in NEAREST:
         found += [one for path in _modules(begin) for one in mutants_of(str(path.relative_to(ROOT)), path.read_text("utf-8"))]
@@ -47,7 +47,7 @@ def all_mutants() -> list[Mutant]:
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Returns so many of them, of each kind in turn, the same for the same seed."""
+    """Return so many of them, of each kind in turn, the same for the same seed."""
     ranked, numbers = sorted(mutants, key=lambda one: one.rank(seed)), Counter[str]()
     turns = list[tuple[int, Mutant]]()
     for one in ranked:
@@ -57,7 +57,7 @@ def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 
 
 def tried_as_marked(mutants: Sequence[Mutant], marks: str, limit: int, within: Sequence[str]) -> Mapping[Mutant, Verdict]:
-    """Tries each mutant by the tests of some files and folders that have marks."""
+    """Try each mutant by the tests of some files and folders that have marks."""
     name = marks.replace(" ", "-")
     asked = Asked(ROOT, reached(ROOT, KEPT / f"reach-{name}.json", marks, PROCESSES, within), limit)
     state = f"{state_of(ROOT, files_of_tests(ROOT))} {name} {limit}"
@@ -65,7 +65,7 @@ def tried_as_marked(mutants: Sequence[Mutant], marks: str, limit: int, within: S
 
 
 def play(mutants: Sequence[Mutant], asked: Asked, marks: str, kept: Path, state: str) -> Mapping[Mutant, Verdict]:
-    """Tries each mutant; what was tried before and written to ``kept`` is taken from there."""
+    """Try each mutant; what was tried before and written to ``kept`` is taken from there."""
     paths = {one.name: one.path for one in mutants}
     known = verdicts_of(kept, ROOT, paths, state)
     plan = [(asked.is_compiled(one), planned) for one in mutants if one.name not in known and (planned := asked.planned(one)).tests]
@@ -85,7 +85,7 @@ def _modules(begin: str) -> list[Path]:
 
 
 def printed(verdicts: Mapping[Mutant, Verdict]) -> None:
-    """Prints how many were killed by subject, and every one that lives."""
+    """Print how many were killed by subject, and every one that lives."""
     console, table = Console(width=180), Table("code", "faults", "noticed", "CPU s", title="Faults that the nearest tests notice")
     rooms = Counter(room_of(one.path) for one in verdicts)
     for room, count in sorted(rooms.items()):
@@ -109,7 +109,7 @@ def printed(verdicts: Mapping[Mutant, Verdict]) -> None:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Tries a sample and prints a table."""
+    """Try a sample and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -22,7 +22,7 @@ class Copy:
         self._take_kernels(root)
 
     def _take_kernels(self, root: Path) -> None:
-        """Takes what numba compiled of the repository; where it keeps that otherwise, it is compiled anew."""
+        """Take what numba compiled of the repository; where it keeps that otherwise, it is compiled anew."""
         for kept in (root / "core" / "__pycache__").glob("*/*_*"):
             room, digest = kept.name.rsplit("_", 1)
             [mine, theirs] = [next(iter(place.glob(f"core/**/{room}")), place) for place in (root, self.folder)]

@@ -6,6 +6,6 @@ from hypothesis import Phase, settings
 
 
 def same_examples() -> None:
-    """Lets laws draw the same examples in each run, and make none smaller."""
+    """Let laws draw the same examples in each run, and make none smaller."""
     settings.register_profile("mutants", settings.default, phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
     settings.load_profile("mutants")

@@ -85,12 +85,12 @@ class Mutant(NamedTuple):
         return blake2b(f"{seed}:{self.name}".encode(), digest_size=8).hexdigest()
 
     def applied(self, source: str) -> str:
-        """Returns the text of the module with the fault."""
+        """Return the text of the module with the fault."""
         return source[: self.begin] + self.after + source[self.end :]
 
 
 def mutants_of(path: str, source: str) -> list[Mutant]:
-    """Returns every fault that can be put into a module, in the order of its text."""
+    """Return every fault that can be put into a module, in the order of its text."""
     found, seen = list[Mutant](), dict[str, int]()
     for one in sorted(_Places(path, source).found(), key=lambda one: (one.begin, one.end, one.after)):
         number = seen.get(one.name, 0)
@@ -144,7 +144,7 @@ class _Places:
                     yield from self._walk(one, function)
 
     def _changes(self, node: ast.AST) -> Iterator[Change]:
-        """Yields what is replaced at a node."""
+        """Yield what is replaced at a node."""
         match node:
             case ast.Compare():
                 yield from self._compared(node)
@@ -200,7 +200,7 @@ class _Places:
             yield from (("term", *self._of(node), self._text(argument)) for argument in given)
 
     def _stated(self, node: ast.expr) -> Iterator[Change]:
-        """Yields what is replaced in SQL, outside of the values that are put into it."""
+        """Yield what is replaced in SQL, outside of the values that are put into it."""
         begin, text = self._of(node)[0], self._text(node)
         if not SQL.search(text):
             return

@@ -38,10 +38,10 @@ NEAREST: Mapping[str, Sequence[str]] = {
 
 
 def nearest(path: str) -> Sequence[str]:
-    """Returns the tests of a module; those of the longest beginning that it has."""
+    """Return the tests of a module; those of the longest beginning that it has."""
     return NEAREST[max((begin for begin in NEAREST if path.startswith(begin)), key=len)]
 
 
 def room_of(path: str) -> str:
-    """Returns the subject that a module is counted under."""
+    """Return the subject that a module is counted under."""
     return max((begin for begin in NEAREST if path.startswith(begin)), key=len)

@@ -49,18 +49,18 @@ class Reach(NamedTuple):
 
 
 def modules(root: Path) -> list[str]:
-    """Returns the modules of which it is measured what tests reach, from the root."""
+    """Return the modules of which it is measured what tests reach, from the root."""
     return [str(path.relative_to(root)) for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))]
 
 
 def files_of_tests(root: Path) -> list[str]:
-    """Returns the files of tests that can notice a fault, from the root."""
+    """Return the files of tests that can notice a fault, from the root."""
     read = {path for pattern in READERS for found in root.glob(pattern) for path in (found.rglob("*.py") if found.is_dir() else [found])}
     return [str(path.relative_to(root)) for path in sorted((root / "tests").rglob("test_*.py")) if path not in read]
 
 
 def state_of(root: Path, tests: Iterable[str] = ()) -> str:
-    """Returns the digest of the product, of what tests share, and of some files of tests."""
+    """Return the digest of the product, of what tests share, and of some files of tests."""
     product = [path for layer in ("core", "tasks", "schemas", "flows", "data") for path in (root / layer).rglob("*.py")]
     shared = [path for path in (root / "tests").rglob("*.py") if not path.name.startswith("test_")]
     digest = blake2b(digest_size=12)
@@ -70,7 +70,7 @@ def state_of(root: Path, tests: Iterable[str] = ()) -> str:
 
 
 def reached(root: Path, file: Path, marks: str, processes: int, within: Sequence[str] = ("tests",)) -> list[Reach]:
-    """Returns what tests reach: from the file what still holds, measured and kept there what is missing.
+    """Return what tests reach: from the file what still holds, measured and kept there what is missing.
 
     Args:
         root: The repository.
@@ -98,7 +98,7 @@ def reached(root: Path, file: Path, marks: str, processes: int, within: Sequence
 
 
 def noting(source: str, path: str) -> str:
-    """Returns a module whose functions note that they are called; a module with compiled loops as it is."""
+    """Return a module whose functions note that they are called; a module with compiled loops as it is."""
     tree = ast.parse(source)
     if kernels(tree):
         return source
@@ -109,7 +109,7 @@ def noting(source: str, path: str) -> str:
 
 
 def kernels(tree: ast.Module) -> set[str]:
-    """Returns the functions of a module that numba compiles."""
+    """Return the functions of a module that numba compiles."""
     return {
         name
         for name, made in _functions(tree.body, "")
@@ -118,7 +118,7 @@ def kernels(tree: ast.Module) -> set[str]:
 
 
 def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
-    """Returns the noted functions above one that notes nothing: of its module and of those that import it, by the name that they use.
+    """Return the noted functions above one that notes nothing: of its module and of those that import it, by the name that they use.
 
     Args:
         sources: The text of each module that may call it, by path.
@@ -146,7 +146,7 @@ def callers(sources: Mapping[str, str], path: str, function: str) -> set[str]:
 
 
 def tests_of(reaches: Sequence[Reach]) -> Mapping[str, Sequence[Reach]]:
-    """Returns the tests of each function, cheapest first."""
+    """Return the tests of each function, cheapest first."""
     found: dict[str, list[Reach]] = {}
     for one in sorted(reaches, key=lambda one: (one.seconds, one.test)):
         for function in one.functions:
@@ -155,7 +155,7 @@ def tests_of(reaches: Sequence[Reach]) -> Mapping[str, Sequence[Reach]]:
 
 
 def _measured(copy: Path, tests: Sequence[str], marks: str, processes: int) -> list[list[object]]:
-    """Runs tests in a copy, of no other use afterwards, whose modules note calls; returns a line for each test that passed."""
+    """Run tests in a copy, of no other use afterwards, whose modules note calls; return a line for each test that passed."""
     for path in modules(copy):
         place = copy / path
         place.write_text(noting(place.read_text("utf-8"), path), "utf-8")
@@ -173,7 +173,7 @@ def _measured(copy: Path, tests: Sequence[str], marks: str, processes: int) -> l
 
 
 def _names_of(root: Path) -> str:
-    """Returns the digest of the names of all functions: as long as they stay, what is reached stays nearly as it is.
+    """Return the digest of the names of all functions: as long as they stay, what is reached stays nearly as it is.
 
     Where it does not, a test is not asked, and a fault that it would notice counts as one that nobody notices.
     """

@@ -21,13 +21,13 @@ REPORTS = pytest.StashKey[list[pytest.TestReport]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Lets laws draw the examples that they draw in trials."""
+    """Let laws draw the examples that they draw in trials."""
     same_examples()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Generator[None]:
-    """Notes what a fixture reaches, apart from what was reached before."""
+    """Note what a fixture reaches, apart from what was reached before."""
     noted: set[str] = getattr(builtins, NOTED)
     before = set(noted)
     noted.clear()
@@ -38,7 +38,7 @@ def pytest_fixture_setup(fixturedef: Any) -> Generator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None]:
-    """Notes one test with its fixtures: the cost of those that several tests share counts for the first."""
+    """Note one test with its fixtures: the cost of those that several tests share counts for the first."""
     noted: set[str] = getattr(builtins, NOTED)
     noted.clear()
     before = os.times()
@@ -55,6 +55,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.CallInfo[None]]:
-    """Keeps how each phase of the test ended."""
+    """Keep how each phase of the test ended."""
     outcome = yield
     item.stash.setdefault(REPORTS, []).append(outcome.get_result())  # type: ignore[attr-defined]

@@ -52,11 +52,11 @@ class Asked:
         self._texts = {file: (root / file).read_text("utf-8") for one in reaches if (root / (file := one.test.split("::")[0])).exists()}
 
     def is_compiled(self, mutant: Mutant) -> bool:
-        """Tells whether numba compiles the function of a fault."""
+        """Return whether numba compiles the function of a fault."""
         return mutant.function in kernels(ast.parse(self._sources[mutant.path]))
 
     def planned(self, mutant: Mutant) -> Planned:
-        """Returns how a fault is tried."""
+        """Return how a fault is tried."""
         tests = [(one.test, one.seconds) for one in self.tests(mutant)]
         # Times two: fixtures that tests share are made again in each process.
         return Planned(
@@ -64,7 +64,7 @@ class Asked:
         )
 
     def tests(self, mutant: Mutant) -> list[Reach]:
-        """Returns the tests of a fault, file by file: those that import its module, those nearest to it, the others; cheap ones first."""
+        """Return the tests of a fault, file by file: those that import its module, those nearest to it, the others; cheap ones first."""
         noted = not kernels(ast.parse(self._sources[mutant.path]))
         at = {f"{mutant.path}:{mutant.function}"} if noted else callers(self._sources, mutant.path, mutant.function)
         found = {test for one in at for test in self._tests.get(one, ())}
@@ -91,7 +91,7 @@ STARTED = 5
 
 
 def tried(copy: Copy, plan: Sequence[Planned], marks: str, is_compiled: bool, kept: Path, state: str) -> None:
-    """Tries faults in one session of pytest, whose processes have all imported by then.
+    """Try faults in one session of pytest, whose processes have all imported by then.
 
     Args:
         copy: Of the repository.
@@ -118,7 +118,7 @@ def tried(copy: Copy, plan: Sequence[Planned], marks: str, is_compiled: bool, ke
 
 
 def verdicts_of(kept: Path, root: Path, mutants: Mapping[str, str], state: str) -> dict[str, Verdict]:
-    """Returns those of the verdicts in a file that still hold.
+    """Return those of the verdicts in a file that still hold.
 
     One that a mutant lives holds for the state of code and tests in which it was found. One that a test kills it holds as long as the
     module with the fault and the file of the test stay.

@@ -77,13 +77,13 @@ class _Trial(NamedTuple):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Lets laws draw the same examples in each trial, and make none smaller."""
+    """Let laws draw the same examples in each trial, and make none smaller."""
     same_examples()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Tries each fault of the plan, and ends the process."""
+    """Try each fault of the plan, and ends the process."""
     if session.testsfailed:
         # A file that cannot be collected would leave its tests out, and faults would seem to be noticed by none.
         print(f"{session.testsfailed} files of tests cannot be collected", file=sys.__stderr__, flush=True)
@@ -95,12 +95,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """Returns the digest of a file; nothing if it is not there."""
+    """Return the digest of a file; nothing if it is not there."""
     return blake2b(file.read_bytes(), digest_size=12).hexdigest() if file.is_file() else ""
 
 
 def with_fault(source: str, path: str, function: str) -> CodeType:
-    """Returns the code of a function in a text.
+    """Return the code of a function in a text.
 
     Raises:
         LookupError: it holds no such function.
@@ -115,7 +115,7 @@ def with_fault(source: str, path: str, function: str) -> CodeType:
 
 
 def functions_of(paths: Sequence[str], root: Path) -> Mapping[tuple[str, str], list[FunctionType]]:
-    """Returns all functions of some files by file, from the root, and name."""
+    """Return all functions of some files by file, from the root, and name."""
     files = {str(root / path): path for path in paths}
     found: dict[tuple[str, str], list[FunctionType]] = {}
     for one in gc.get_objects():
@@ -167,7 +167,7 @@ class _Trials:
         return self._root / f"trial-{pid}"
 
     def _child(self, trial: _Trial) -> None:
-        """Runs the tests of a trial; never returns."""
+        """Run the tests of a trial; never returns."""
         os.setpgid(0, 0)
         folder, one = self._folder(os.getpid()), trial.planned
         folder.mkdir()
@@ -205,7 +205,7 @@ class _Trials:
         return test in self._items and self._witnesses.get(test, True)
 
     def _ended(self) -> list[_Trial]:
-        """Takes what processes that ended have found; returns what is to be tried after it."""
+        """Take what processes that ended have found; return what is to be tried after it."""
         following = list[_Trial]()
         for pid, trial in list(self._running.items()):
             notes = self._folder(pid) / "notes"
@@ -222,7 +222,7 @@ class _Trials:
         return following
 
     def _judged(self, trial: _Trial, lines: Sequence[str], is_broken: bool, spent: float) -> list[_Trial]:
-        """Writes the verdict on a fault, or returns what has to be tried first."""
+        """Write the verdict on a fault, or return what has to be tried first."""
         end = lines[-1] if lines else ""
         if trial.witness:
             self._witnesses[trial.witness] = end == "passed"
@@ -251,7 +251,7 @@ class _Trials:
 
 
 def _import_all(root: Path) -> None:
-    """Imports every module of the product, so that no process does."""
+    """Import every module of the product, so that no process does."""
     for layer in LAYERS:
         for path in sorted((root / layer).rglob("*.py")):
             if "templates" in path.parts or path.name == "__main__.py":

@@ -52,7 +52,7 @@ JOB: dict[str, Any] = {
 
 
 def main() -> None:
-    """Runs the nights and prints what they cost."""
+    """Run the nights and print what they cost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="365 nights of 20,000 people")
     parser.add_argument("--people", type=int, default=2_000)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def tables(people: int, nights: int, *, equal: bool) -> Iterator[pa.Table]:
-    """Yields the people of each night."""
+    """Yield the people of each night."""
     random = np.random.default_rng(1)
     dx = np.array(["flu", "asthma", "cold", "none"])
     pid, came = np.arange(people), people

@@ -24,7 +24,7 @@ CHAPTERS: dict[str, Callable[[argparse.Namespace], Iterator[Block]]] = {
 
 
 def main() -> None:
-    """Measures chapters and writes them into the page."""
+    """Measure chapters and write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapters", nargs="*", help=f"of {', '.join(CHAPTERS)}; all of them if left out")
     parser.add_argument("--adult", type=Path, default=ROOT.parent / "shared" / "data" / "adult")

@@ -21,7 +21,7 @@ LOSSES = ("numerical", "categorical", "total")
 
 
 def chapter(given: argparse.Namespace) -> Iterator[Block]:
-    """Clusters records of Adult and yields what is measured."""
+    """Cluster records of Adult and yield what is measured."""
     whole = adult(given.adult)
     _clustered(whole, 50, "values")
     found = {start: [_clustered(whole, k, start)[0] for k in KS] for start in STARTS}

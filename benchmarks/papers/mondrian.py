@@ -26,7 +26,7 @@ PAPER = {
 
 
 def chapter(given: argparse.Namespace) -> Iterator[Block]:
-    """Cuts poker hands and yields what is measured."""
+    """Cut poker hands and yield what is measured."""
     plain = made("poker", argparse.Namespace(rows=[given.hands], data=DATA), "hand")
     # Compiled before the clock runs.
     costs(asked(plain, 5, 2, mode="median"), np.arange(1_000))

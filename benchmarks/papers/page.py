@@ -23,7 +23,7 @@ class Block(NamedTuple):
 
 
 def write(block: Block) -> None:
-    """Writes a measured part into the file that the page includes.
+    """Write a measured part into the file that the page includes.
 
     Raises:
         ValueError: the page includes no such part.
@@ -34,7 +34,7 @@ def write(block: Block) -> None:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table in Markdown; its first column is text, the others are figures."""
+    """Return a table in Markdown; its first column is text, the others are figures."""
     marks = ["---", *("---:" for _ in heads[1:])]
     return "\n".join("| " + " | ".join(row) + " |" for row in [heads, marks, *rows])
 
@@ -42,7 +42,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def picture(
     name: str, title: str, note: str, series: Mapping[str, Sequence[float | None]], places: Sequence[str], axis: str, *, zero: bool = False
 ) -> str:
-    """Writes a picture of lines and returns what shows it in the page."""
+    """Write a picture of lines and return what shows it in the page."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     chart = Chart(title, note, series, short)
     drawn = lines(chart, places, axis, scale_of([0.0, *chart.known_figures]) if zero else None)

@@ -38,7 +38,7 @@ FIGURES = (
 
 
 def chapter(given: argparse.Namespace) -> Iterator[Block]:
-    """Partitions records of Adult and yields what is measured."""
+    """Partition records of Adult and yield what is measured."""
     whole = adult(given.adult)
     sample = whole.first(2_000)
     for name in SHOWN:

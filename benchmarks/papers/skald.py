@@ -19,7 +19,7 @@ LEAST = {1: None, 5: None, 25: 4.0, 125: 9.0}
 
 
 def chapter(given: argparse.Namespace) -> Iterator[Block]:
-    """Anonymises chunks of patients, alone and together, and yields what is measured."""
+    """Anonymise chunks of patients, alone and together, and yield what is measured."""
     folder = chunks_of_patients(max(CHUNKS), given.chunk_rows)
     cases = {(case.k, case.chunks): case for case in compared(folder, CHUNKS, KS, "0.01")}
     yield Block("skald-table1", _sample(folder))

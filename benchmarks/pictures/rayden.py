@@ -21,7 +21,7 @@ def picture(
     axis: str,
     spelt: Callable[[float], str] = short,
 ) -> None:
-    """Writes one picture as SVG, if a folder is given."""
+    """Write one picture as SVG, if a folder is given."""
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,10 +29,10 @@ def picture(
 
 
 def share(value: float) -> str:
-    """Spells a share."""
+    """Spell a share."""
     return f"{100 * value:.4g} %"
 
 
 def seconds(value: float) -> str:
-    """Spells seconds."""
+    """Spell seconds."""
     return f"{value:.3g} s"

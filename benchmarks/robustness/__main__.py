@@ -50,7 +50,7 @@ PARTS: dict[str, Part] = {
 
 
 def run(minutes: float, seed: int, folder: Path, only: list[str]) -> Tally:
-    """Runs the parts one after the other; what one leaves of its time goes to the others."""
+    """Run the parts one after the other; what one leaves of its time goes to the others."""
     commands, tally = Commands(), Tally()
     commands(folder, "--help")  # the imports, which are no part's time
     end = time.monotonic() + minutes * 60
@@ -64,7 +64,7 @@ def run(minutes: float, seed: int, folder: Path, only: list[str]) -> Tally:
 
 
 def main() -> None:
-    """Prints the tables; ends with 1 if there is a fault."""
+    """Print the tables; ends with 1 if there is a fault."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2)
     parser.add_argument("--seed", type=int, default=1)

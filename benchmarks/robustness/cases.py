@@ -86,7 +86,7 @@ class Case(NamedTuple):
     target: str
 
     def write(self, folder: Path, table: pa.Table | None = None) -> None:
-        """Writes source and job into a folder."""
+        """Write source and job into a folder."""
         folder.mkdir(parents=True)
         source = SOURCES[self.source](folder, people(ROWS) if table is None else table)
         columns = job_of()["columns"]
@@ -100,7 +100,7 @@ class Case(NamedTuple):
 
 
 def drawn(random: Random) -> list[Case]:
-    """Returns all cases in an order by chance, in which every method, source and target comes early."""
+    """Return all cases in an order by chance, in which every method, source and target comes early."""
     cases = [Case(*one) for one in product(METHODS, SOURCES, TARGETS)]
     random.shuffle(cases)
     seen, first = set[tuple[str, str]](), []
@@ -113,12 +113,12 @@ def drawn(random: Random) -> list[Case]:
 
 
 def releases(folder: Path) -> list[Path]:
-    """Returns the releases of a folder's job."""
+    """Return the releases of a folder's job."""
     return sorted(path for path in (folder / "releases").glob("people-*") if path.is_dir())
 
 
 def content(release: Path) -> list[str]:
-    """Returns the digests of a release's data files; of a database, whose bytes are its own, those of its rows."""
+    """Return the digests of a release's data files; of a database, whose bytes are its own, those of its rows."""
     found = []
     for path in sorted((release / "data").rglob("*")):
         if path.is_file():
@@ -134,7 +134,7 @@ def _digest(path: Path) -> str:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Returns what no run may leave that ended: spill, halves of files, staging."""
+    """Return what no run may leave that ended: spill, halves of files, staging."""
     work = folder / ".skald" / "people"
     found = [*work.glob("spill"), *work.rglob(".*.part"), *work.glob("verify-*"), *(folder / "releases").glob(".staging*")]
     return [str(path.relative_to(folder)) for path in found]

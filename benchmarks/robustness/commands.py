@@ -70,7 +70,7 @@ class Started:
     begun: float = field(default_factory=time.monotonic)
 
     def ended(self, patience: float = PATIENCE) -> Ended:
-        """Waits for the end of the command; one that does not come to it is killed."""
+        """Wait for the end of the command; one that does not come to it is killed."""
         self.process.join(patience)
         hangs = self.process.is_alive()
         if hangs:
@@ -84,7 +84,7 @@ class Started:
         return Ended(HANGS if hangs else int(self.process.exitcode or 0), texts[0], texts[1], time.monotonic() - self.begun)
 
     def kill_after(self, seconds: float) -> Ended:
-        """Sends SIGKILL after some time, if the command still runs then."""
+        """Send SIGKILL after some time, if the command still runs then."""
         self.process.join(seconds)
         if self.process.is_alive():
             self.process.kill()
@@ -103,7 +103,7 @@ class Commands:
         )
 
     def start(self, folder: Path, *arguments: object, limits: Limits | None = None, **environment: str) -> Started:
-        """Starts ``skald`` with some arguments in a folder."""
+        """Start ``skald`` with some arguments in a folder."""
         said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the command has ended
         given = [str(argument) for argument in arguments]
         paths = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in said]
@@ -112,12 +112,12 @@ class Commands:
         return Started(process, said)
 
     def __call__(self, folder: Path, *arguments: object, limits: Limits | None = None, **environment: str) -> Ended:
-        """Runs ``skald`` to its end."""
+        """Run ``skald`` to its end."""
         return self.start(folder, *arguments, limits=limits, **environment).ended()
 
 
 def _modules(*floors: str) -> list[str]:
-    """Returns the names of the modules of some floors, but those that are imported late."""
+    """Return the names of the modules of some floors, but those that are imported late."""
     paths = sorted(path.relative_to(ROOT).with_suffix("") for floor in floors for path in (ROOT / floor).rglob("*.py"))
     return [".".join(path.parts) for path in paths if path.name != "__init__" and not any(late in path.as_posix() for late in LATE)]
 
@@ -151,7 +151,7 @@ def _limit(limits: Limits) -> None:
 
 
 def _shift(seconds: float) -> None:
-    """Sets the clock of the day for this process as Python tells it; files still get the time of the system."""
+    """Set the clock of the day for this process as Python tells it; files still get the time of the system."""
     whole, exact = time.time, time.time_ns
     time.time = lambda: whole() + seconds
     time.time_ns = lambda: exact() + int(seconds * 1_000_000_000)

@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def released_rows(release: Path) -> list[Row]:
-    """Returns the records of a release."""
+    """Return the records of a release."""
     return [row for path in sorted((release / "data").rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def faults_of(release: Path, source: Table, job: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what a release breaks of the promises of its job.
+    """Yield what a release breaks of the promises of its job.
 
     Args:
         release: The folder of the release.
@@ -43,12 +43,12 @@ def faults_of(release: Path, source: Table, job: Mapping[str, Any]) -> Iterator[
 
 
 def _owner(source: Table, columns: Mapping[str, Any], place: int) -> Any:
-    """Returns whose record it is: a person, nobody (None), or the record itself where the job names no person."""
+    """Return whose record it is: a person, nobody (None), or the record itself where the job names no person."""
     return source["person"][place] if "person" in columns else place
 
 
 def labels_of(row: Row, columns: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what a record publishes of its quasi-identifiers; an interval may be two columns."""
+    """Return what a record publishes of its quasi-identifiers; an interval may be two columns."""
     names = [qid["name"] for qid in columns["quasi_identifiers"]]
     shown = [label for name in names for label in (name, f"{name}_from", f"{name}_to") if label in row]
     return tuple(str(row[label]) for label in shown)
@@ -79,7 +79,7 @@ def _distinct(name: str, model: Mapping[str, Any], rows: list[Row], members: lis
 
 
 def _suppressed_too_many(places: list[int], source: Table, job: Mapping[str, Any]) -> Iterator[str]:
-    """Counts records that are left out, where nothing but suppression leaves any out."""
+    """Count records that are left out, where nothing but suppression leaves any out."""
     if "most_records" not in job["columns"]:
         left = len(source["number"]) - len(places)
         if left > job["suppression"]["limit"] * len(source["number"]) + 1e-9:
@@ -87,7 +87,7 @@ def _suppressed_too_many(places: list[int], source: Table, job: Mapping[str, Any
 
 
 def _wrong_values(name: str, way: Any, told: list[Any], truth: list[Any], owners: list[Any], k: int) -> Iterator[str]:
-    """Compares a sensitive column with the source, and counts the persons of each published value."""
+    """Compare a sensitive column with the source, and counts the persons of each published value."""
     if way is None:
         if told != truth:
             yield f"{name} is not as in the source"

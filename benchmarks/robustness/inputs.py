@@ -21,7 +21,7 @@ ODD = (
 
 
 def known_inputs(commands: Commands, folder: Path, tally: Tally) -> Iterator[None]:
-    """Tries what is in the corpus; yields after each entry."""
+    """Try what is in the corpus; yield after each entry."""
     for entry in corpus():
         entry.write(folder / entry.name)
         ended = commands(folder / entry.name, "run", "job.yaml")
@@ -30,7 +30,7 @@ def known_inputs(commands: Commands, folder: Path, tally: Tally) -> Iterator[Non
 
 
 def made_inputs(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Tries what comes of known inputs when pieces of them are changed; yields after each."""
+    """Try what comes of known inputs when pieces of them are changed; yield after each."""
     entries, number = corpus(), 0
     while True:
         number += 1
@@ -47,7 +47,7 @@ def made_inputs(commands: Commands, folder: Path, random: Random, tally: Tally) 
 
 
 def wrong(ended: Ended, folder: Path) -> str:
-    """Returns what is wrong with how a command took its input: another exit code than those of input, a value, or half a release."""
+    """Return what is wrong with how a command took its input: another exit code than those of input, a value, or half a release."""
     said = ended.out + ended.said
     if ended.code not in {0, 2, 3}:
         return f"ended with {ended.code}: {' '.join(ended.said.split())[-300:]}"
@@ -59,7 +59,7 @@ def wrong(ended: Ended, folder: Path) -> str:
 
 
 def mutated(content: bytes, random: Random, *, text: bool) -> bytes:
-    """Returns some bytes with a piece of them changed: a word, a line, an order, or a byte."""
+    """Return some bytes with a piece of them changed: a word, a line, an order, or a byte."""
     way = random.choice(["scalar", "drop", "double", "swap", "indent", "byte", "cut"]) if text else random.choice(["byte", "cut", "zero"])
     lines = content.split(b"\n")
     one, other = random.randrange(len(lines)), random.randrange(len(lines))

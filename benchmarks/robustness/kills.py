@@ -20,14 +20,14 @@ ROUNDS = 4
 
 
 def wrong_end(ended: Ended, *codes: int) -> str:
-    """Returns what is wrong with how a command ended, if anything is."""
+    """Return what is wrong with how a command ended, if anything is."""
     if ended.code in codes and "Traceback" not in ended.said:
         return ""
     return f"ended with {ended.code}: {' '.join(ended.said.split())[-300:]}"
 
 
 def kills(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Kills runs of all cases in turn; yields after each trial."""
+    """Kill runs of all cases in turn; yield after each trial."""
     for number, case in enumerate(drawn(random)):
         base = folder / f"case-{number}"
         case.write(base / "job")
@@ -47,7 +47,7 @@ def kills(commands: Commands, folder: Path, random: Random, tally: Tally) -> Ite
 
 
 def killed(commands: Commands, folder: Path, random: Random, seconds: float, wanted: list[str]) -> tuple[int, str]:
-    """Kills a run some times, lets it end, and looks at what there is; returns the kills that came in time, and what is wrong."""
+    """Kill a run some times, let it end, and look at what there is; return the kills that came in time, and what is wrong."""
     crashes = 0
     for _ in range(random.randint(1, TIMES)):
         ended = commands.start(folder, "run", "job.yaml", *SETTINGS).kill_after(random.random() * seconds)
@@ -58,7 +58,7 @@ def killed(commands: Commands, folder: Path, random: Random, seconds: float, wan
 
 
 def looked_at(commands: Commands, folder: Path, wanted: list[str]) -> str:
-    """Returns what is wrong with the last release of a folder, if anything is."""
+    """Return what is wrong with the last release of a folder, if anything is."""
     release = folder / "releases" / (folder / "releases" / "CURRENT").read_text().strip()
     if content(release) != wanted:
         return "another release than that of the undisturbed run"
@@ -68,7 +68,7 @@ def looked_at(commands: Commands, folder: Path, wanted: list[str]) -> str:
 
 
 def nights(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Lets a source grow night by night under runs that are killed; yields after each night."""
+    """Let a source grow night by night under runs that are killed; yield after each night."""
     number = 0
     while True:
         number += 1

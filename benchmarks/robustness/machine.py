@@ -25,7 +25,7 @@ NEEDS: dict[str, Callable[[Random], Limits]] = {
 
 
 def in_need(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Lets runs end or not end in need, and then without it; yields after each trial."""
+    """Let runs end or not end in need, and then without it; yield after each trial."""
     for number, case in enumerate(drawn(random)):
         base = folder / f"case-{number}"
         case.write(base / "job")

@@ -25,7 +25,7 @@ LAST = ("Adler", "Berg", "Cole", "Dietz", "Evans", "Falk", "Gray", "Huber", "Irv
 
 
 def random_drafts(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Draws a table, and takes the way of a new user with it; yields after each."""
+    """Draw a table, and take the way of a new user with it; yield after each."""
     number = 0
     while True:
         number += 1
@@ -38,7 +38,7 @@ def random_drafts(commands: Commands, folder: Path, random: Random, tally: Tally
 
 
 def drafted_and_run(commands: Commands, folder: Path, source: Path) -> str:
-    """Returns what is wrong with a draft or with what comes of it."""
+    """Return what is wrong with a draft or with what comes of it."""
     for command in (
         ("init", source.name, "--out", "job.yaml", "--accept"),
         ("plan", "job.yaml"),
@@ -53,7 +53,7 @@ def drafted_and_run(commands: Commands, folder: Path, source: Path) -> str:
 
 
 def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
-    """Yields what a release breaks of what its draft promises: small classes, identifiers, and hardly a record left."""
+    """Yield what a release breaks of what its draft promises: small classes, identifiers, and hardly a record left."""
     job = yaml.safe_load(job_file.read_text(encoding="utf-8"))
     rows, columns = released_rows(manifest.parent), job["columns"]
     classes = Counter(labels_of(row, columns) for row in rows)
@@ -66,7 +66,7 @@ def faults_of_draft(manifest: Path, job_file: Path) -> Iterator[str]:
 
 
 def write_table(folder: Path, random: Random) -> Path:
-    """Writes a table of some columns that people keep of one another, as CSV or Parquet, and returns its path."""
+    """Write a table of some columns that people keep of one another, as CSV or Parquet, and returns its path."""
     rows, able = random.choice([60, 300, 1500]), columns(random)
     names = random.sample(sorted(able), random.randint(3, 10))
     nulls = {name: random.choice([0, 0, 0, 0.03, 0.4]) for name in names}
@@ -84,7 +84,7 @@ def write_table(folder: Path, random: Random) -> Path:
 
 
 def columns(random: Random) -> dict[str, Callable[[], Any]]:
-    """Returns by name what draws a value of a column."""
+    """Return by name what draws a value of a column."""
     many, persons = random.choice([5, 30, 200]), random.choice([20, 1000])
     first, began = date(1930, 1, 1), datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
     return {

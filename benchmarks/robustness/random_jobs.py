@@ -36,7 +36,7 @@ QIDS: dict[str, dict[str, Any]] = {
 
 
 def random_jobs(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Draws a job and its source, runs it, verifies what it published and counts that again; yields after each."""
+    """Draw a job and its source, runs it, verifies what it published and counts that again; yield after each."""
     number = 0
     while True:
         number += 1
@@ -53,7 +53,7 @@ def random_jobs(commands: Commands, folder: Path, random: Random, tally: Tally) 
 
 
 def source(random: Random) -> Table:
-    """Returns the columns of a source of some tens or hundreds of records, by name."""
+    """Return the columns of a source of some tens or hundreds of records, by name."""
     rows = random.choice([random.randint(20, 80), random.randint(80, 400)])
     persons = max(1, int(rows * random.choice([0.4, 0.7, 1])))
     nulls = random.choice([0, 0, 0.05, 0.3])
@@ -78,7 +78,7 @@ def source(random: Random) -> Table:
 
 
 def job_for(random: Random, table: Table) -> dict[str, Any]:
-    """Returns a job for a source, some of whose settings are drawn."""
+    """Return a job for a source, some of whose settings are drawn."""
     qids = random.sample(sorted(QIDS), random.randint(1, 4))
     columns: dict[str, Any] = {"quasi_identifiers": [{"name": name, "hierarchy": QIDS[name]} for name in qids], "insensitive": ["number"]}
     if random.random() < 0.15:
@@ -117,7 +117,7 @@ def job_for(random: Random, table: Table) -> dict[str, Any]:
 
 
 def _takes_bounds(method: Mapping[str, Any], suppression: Mapping[str, Any]) -> bool:
-    """Returns whether bounds can be published: not of masked records, of later rounds, nor of numbers by another generalisation."""
+    """Return whether bounds can be published: not of masked records, of later rounds, nor of numbers by another generalisation."""
     return suppression.get("treatment", "drop") == "drop" and not suppression.get("rounds") and "generalisation" not in method
 
 
@@ -171,7 +171,7 @@ def _method(random: Random, qids: list[str], *, of_persons: bool) -> dict[str, A
 
 
 def write(folder: Path, table: Table, job: Mapping[str, Any], random: Random) -> None:
-    """Writes a job, its hierarchy, its key and its source, in some files."""
+    """Write a job, its hierarchy, its key and its source, in some files."""
     (folder / "job.yaml").write_text(yaml.safe_dump(dict(job), sort_keys=False), encoding="utf-8")
     (folder / "grade.csv").write_text(GRADES, encoding="utf-8")
     (folder / "key").write_text(f"{random.getrandbits(256):064x}", encoding="utf-8")
@@ -187,7 +187,7 @@ def write(folder: Path, table: Table, job: Mapping[str, Any], random: Random) ->
 
 
 def wrong_end(ended: Ended) -> str:
-    """Returns what is wrong with the end of a job whose form is right."""
+    """Return what is wrong with the end of a job whose form is right."""
     if ended.code not in {0, 2, 3} or "Traceback" in ended.out + ended.said:
         return f"ended with {ended.code}: {' '.join(ended.said.split())[-300:]}"
     return ""

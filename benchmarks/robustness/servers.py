@@ -53,7 +53,7 @@ KINDS = {"Prefect's server": (_prefect, 0), "a worker of Dask": (_dask, 1), "Das
 
 
 def without_servers(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Ends those processes while a run works with them; yields after each trial."""
+    """End those processes while a run works with them; yield after each trial."""
     case, number = Case("skald", "parquet", "parquet"), 0
     case.write(folder / "undisturbed")
     if fault := wrong_end(commands(folder / "undisturbed", "run", "job.yaml", *SETTINGS), 0):

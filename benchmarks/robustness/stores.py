@@ -27,7 +27,7 @@ WAYS = (("s3", "local"), ("s3 csv", "local"), ("local", "s3"), ("s3", "s3"), ("p
 
 
 def over_stores(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Kills runs over every way in turn, by methods drawn by chance; yields after each trial."""
+    """Kill runs over every way in turn, by methods drawn by chance; yield after each trial."""
     table = people(ROWS)
     with ExitStack() as stack:
         environment = stack.enter_context(s3())
@@ -69,7 +69,7 @@ def _sources(folder: Path, table: pa.Table, system: Any, address: str) -> dict[s
 
 
 def _load(address: str, table: pa.Table) -> None:
-    """Makes the table of the server; decimals go in as text, because the driver takes no others."""
+    """Make the table of the server; decimals go in as text, because the driver takes no others."""
     from adbc_driver_postgresql.dbapi import connect
 
     exact = [name for name in table.column_names if pa.types.is_decimal(table[name].type)]
@@ -88,7 +88,7 @@ def _write(folder: Path, source: dict[str, Any], method: str, target: str) -> No
 
 
 def _tried(commands: Commands, folder: Path, random: Random, environment: Mapping[str, str], system: Any, place: str) -> tuple[int, str]:
-    """Kills a run some times and lets it end; returns the kills that came in time, and what is wrong."""
+    """Kill a run some times and let it end; return the kills that came in time, and what is wrong."""
     first = commands(folder / "undisturbed", "run", "job.yaml", *SETTINGS, limits=None, **environment)
     if fault := wrong_end(first, 0):
         return 0, f"undisturbed {fault}"

@@ -64,7 +64,7 @@ WAYS: dict[str, Callable[[Path, Random], None]] = {
 
 
 def tampered(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Plays the kinds of tampering that are known by name and damage by chance, in turn; yields after each trial."""
+    """Play the kinds of tampering that are known by name and damage by chance, in turn; yield after each trial."""
     named = known_kinds(commands, folder / "kinds", random, tally) if find_spec(REGISTRY) else iter(())
     for _ in damaged(commands, folder, random, tally):
         next(named, None)
@@ -72,7 +72,7 @@ def tampered(commands: Commands, folder: Path, random: Random, tally: Tally) -> 
 
 
 def known_kinds(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Plays every kind of the tests' registry once, in an order by chance; yields after each."""
+    """Play every kind of the tests' registry once, in an order by chance; yield after each."""
     kinds, play = import_module(f"{REGISTRY}.kinds"), import_module(f"{REGISTRY}.play")
 
     def publish(job: Path, *settings: str) -> Path:
@@ -91,7 +91,7 @@ def known_kinds(commands: Commands, folder: Path, random: Random, tally: Tally) 
 
 
 def damaged(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
-    """Makes releases of each kind of output, and changes copies of them; yields after each trial."""
+    """Make releases of each kind of output, and changes copies of them; yield after each trial."""
     made = []
     for target in ("parquet", "csv", "duckdb", "hive"):
         case = Case("skald", "parquet", target)

@@ -55,7 +55,7 @@ class Judged(NamedTuple):
 
 
 def judge(columns: list[Labelled], table: pa.Table) -> Judged:
-    """Drafts a job for a table and holds the roles against the labels."""
+    """Draft a job for a table and holds the roles against the labels."""
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(table, Path(folder) / "table.parquet")
         drafted = draft_job(SourceOptions((str(Path(folder) / "table.parquet"),)), Path(folder) / "job.yaml")
@@ -77,7 +77,7 @@ def judge(columns: list[Labelled], table: pa.Table) -> Judged:
 
 
 def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
-    """Returns how much of a column is published: of quasi-identifiers 1 - GCP, of numbers 1 - error / deviation, of texts what is kept."""
+    """Return how much of a column is published: of quasi-identifiers 1 - GCP, of numbers 1 - error / deviation, of texts what is kept."""
     if one.role == "quasi_identifier":
         return 1 - (drafted.gcp if drafted.gcp is not None else 1.0)
     if one.publish is None:
@@ -99,7 +99,7 @@ def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
 
 
 def main() -> None:
-    """Prints a line for each table, and the shares of all."""
+    """Print a line for each table, and the shares of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--only", nargs="*", default=sorted(SCHEMAS))

@@ -419,6 +419,6 @@ SCHEMAS: dict[str, str] = {
 
 
 def labelled(schema: str) -> list[Labelled]:
-    """Returns the columns of a schema."""
+    """Return the columns of a schema."""
     lines = (line.strip() for line in SCHEMAS[schema].strip().splitlines())
     return [Labelled(*line.rsplit(": ", 2)) for line in lines]

@@ -45,7 +45,7 @@ def _word(number: int, capital: bool = False) -> str:
 
 
 def _checked(digits: str) -> str:
-    """Returns digits with Luhn's check digit."""
+    """Return digits with Luhn's check digit."""
     doubled = [int(one) * (2 - place % 2) for place, one in enumerate(reversed(digits))]
     return digits + str(-sum(one - 9 * (one > 9) for one in doubled) % 10)
 
@@ -56,7 +56,7 @@ def _iban(number: int) -> str:
 
 
 def made_table(columns: Sequence[Labelled], rows: int, seed: int) -> pa.Table:
-    """Returns a table with values for labelled columns."""
+    """Return a table with values for labelled columns."""
     random = np.random.default_rng(seed)
     made: dict[str, pa.Array] = {}
     for column in columns:
@@ -78,25 +78,25 @@ class _Making(NamedTuple):
     ids: Any
 
     def skewed(self, most: float) -> list[int]:
-        """Returns numbers below a bound, the first ones most frequent."""
+        """Return numbers below a bound, the first ones most frequent."""
         drawn: list[int] = np.minimum(self.random.geometric(min(3 / most, 0.9), self.rows) - 1, int(most) - 1).tolist()
         return drawn
 
     def whole(self, low: float, after: float) -> list[int]:
-        """Returns whole numbers from a lowest one to below another."""
+        """Return whole numbers from a lowest one to below another."""
         drawn: list[int] = self.random.integers(int(low), int(after), self.rows).tolist()
         return drawn
 
     def money(self) -> Any:
-        """Returns amounts of which few are large."""
+        """Return amounts of which few are large."""
         return np.round(np.exp(self.random.normal(8, 1, self.rows)), 2)
 
     def uuids(self, count: int) -> list[str]:
-        """Returns different long numbers."""
+        """Return different long numbers."""
         return [str(UUID(bytes=self.random.bytes(16))) for _ in range(count)]
 
     def repeated(self, count: int) -> list[str]:
-        """Returns such numbers, of which there are a few."""
+        """Return such numbers, of which there are a few."""
         pool = self.uuids(count)
         return [pool[one] for one in self.whole(0, count)]
 

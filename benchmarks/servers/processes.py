@@ -18,7 +18,7 @@ Server = subprocess.Popen[bytes]
 
 
 def free_port() -> int:
-    """Returns a port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 @contextmanager
 def started(folder: Path, environment: Mapping[str, str], *command: str) -> Iterator[Server]:
-    """Runs a Python module until the end of the block; what it says goes to ``servers.log`` in the folder."""
+    """Run a Python module until the end of the block; what it says goes to ``servers.log`` in the folder."""
     with (folder / "servers.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *command], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
@@ -38,14 +38,14 @@ def started(folder: Path, environment: Mapping[str, str], *command: str) -> Iter
 
 
 def kill(process: Server) -> None:
-    """Ends a server and its children: those of Prefect work in one."""
+    """End a server and its children: those of Prefect work in one."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def waited(ready: Callable[[], bool]) -> None:
-    """Waits until something is so.
+    """Wait until something is so.
 
     Raises:
         TimeoutError: it is not for too long.
@@ -59,7 +59,7 @@ def waited(ready: Callable[[], bool]) -> None:
 
 @contextmanager
 def cluster(folder: Path, environment: Mapping[str, str], workers: int) -> Iterator[tuple[str, Server, list[Server]]]:
-    """Starts a scheduler and workers of one thread; yields the scheduler's address, itself and the workers, when all have met."""
+    """Start a scheduler and workers of one thread; yield the scheduler's address, itself and the workers, when all have met."""
     address, log = f"tcp://127.0.0.1:{free_port()}", folder / "servers.log"
     said = log.read_bytes().count(b"Register worker") if log.exists() else 0
     with ExitStack() as stack:

@@ -89,7 +89,7 @@ class Run(NamedTuple):
 
 
 def print_runs(runs: Mapping[str, Run], limits: Mapping[str, float], *, without_arx: bool) -> None:
-    """Prints a line for each run, with its ratio to the floor and the limit of that."""
+    """Print a line for each run, with its ratio to the floor and the limit of that."""
     print(f"{'':<44}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'floor':>8}{'× floor':>9}{'at most':>9}")
     for name, run in runs.items():
         most, cost = f"{limits[name]:>9.1f}" if name in limits else "", run.cost
@@ -99,31 +99,31 @@ def print_runs(runs: Mapping[str, Run], limits: Mapping[str, float], *, without_
 
 
 def median_of(folder: Path, costs: Iterator[Cost]) -> Run:
-    """Returns the median of some runs by their ratio to the floor, which is measured after each of them."""
+    """Return the median of some runs by their ratio to the floor, which is measured after each of them."""
     runs = sorted((Run(cost, measure(FLOOR, folder)) for cost in costs), key=lambda run: run.ratio)
     return runs[len(runs) // 2]
 
 
 def job_in(folder: Path, data: Path) -> Path:
-    """Writes the job into a folder of its own, in which nothing has been counted before."""
+    """Write the job into a folder of its own, in which nothing has been counted before."""
     place = Path(tempfile.mkdtemp(dir=folder))
     known = (data / "adult" / "adult.csv").is_file()
     return adult(place, data / "adult") if known else make_patients(place / "patients", RECORDS)
 
 
 def anonymised(folder: Path, data: Path, method: str = "skald", *options: str, **environment: str) -> Cost:
-    """Measures a run; it is ``--direct`` unless options say otherwise."""
+    """Measure a run; it is ``--direct`` unless options say otherwise."""
     settings = ["--set", "privacy.k=10", "--set", "suppression.limit=0", "--set", f"method.name={method}"]
     return measure(skald("run", str(job_in(folder, data)), *settings, *(options or ("--direct",))), ROOT, **environment)
 
 
 def planned(folder: Path, data: Path) -> Cost:
-    """Measures a plan."""
+    """Measure a plan."""
     return measure(skald("plan", str(job_in(folder, data))), ROOT)
 
 
 def through_prefect(folder: Path, data: Path) -> Cost:
-    """Measures a run through Prefect where no server is configured; a first one makes the database of Prefect's home."""
+    """Measure a run through Prefect where no server is configured; a first one makes the database of Prefect's home."""
     return anonymised(folder, data, "skald", "--runner", "threads", PREFECT_HOME=str(folder / "home"))
 
 

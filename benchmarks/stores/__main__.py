@@ -24,7 +24,7 @@ KINDS = ("s3fs", "obstore")
 
 
 def main() -> None:
-    """Measures each library and prints a table."""
+    """Measure each library and print a table."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     with s3() as environment:
         for kind in KINDS:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def measured(work: Callable[[], object], times: int) -> tuple[float, float]:
-    """Returns CPU and wall time of a call, in ms."""
+    """Return CPU and wall time of a call, in ms."""
     before, begun = cpu(), time.perf_counter()
     for _ in range(times):
         work()
@@ -49,13 +49,13 @@ def measured(work: Callable[[], object], times: int) -> tuple[float, float]:
 
 
 def cpu() -> float:
-    """Returns the CPU seconds of this process."""
+    """Return the CPU seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def measure(kind: str, folder: Path) -> dict[str, tuple[float, float]]:
-    """Measures one library, its import included."""
+    """Measure one library, its import included."""
     large, back = folder / "large", folder / "back"
     large.write_bytes(os.urandom(LARGE))
     numbers = iter(range(1_000_000))

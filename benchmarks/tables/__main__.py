@@ -28,7 +28,7 @@ VISIT = [{"name": "start", "hierarchy": {"date": ["month", "quarter", "year"]}},
 
 
 def hospital_job(memory: str, most: int) -> dict[str, Any]:
-    """Returns the job of all three tables."""
+    """Return the job of all three tables."""
     tables = {
         "person": {
             "source": {"path": "person/*.parquet"},
@@ -53,7 +53,7 @@ def hospital_job(memory: str, most: int) -> dict[str, Any]:
 
 
 def unit_job(memory: str) -> dict[str, Any]:
-    """Returns the job of the persons alone."""
+    """Return the job of the persons alone."""
     columns = {"identifiers": ["person_id"], "quasi_identifiers": QIDS, "sensitive": ["income"]}
     common = {"privacy": {"k": 12}, "suppression": {"limit": 0.05}, "method": {"name": "skald", "objective": "gcp"}}
     return {
@@ -68,7 +68,7 @@ def unit_job(memory: str) -> dict[str, Any]:
 
 
 def joined(folder: Path) -> Cost:
-    """Measures a join of the three tables that DuckDB writes, as the floor."""
+    """Measure a join of the three tables that DuckDB writes, as the floor."""
     query = (
         "COPY (SELECT * FROM 'person/*.parquet' p LEFT JOIN 'visit/*.parquet' v USING (person_id) "
         "LEFT JOIN 'condition/*.parquet' c USING (visit_id)) TO 'joined.parquet'"
@@ -77,7 +77,7 @@ def joined(folder: Path) -> Cost:
 
 
 def main() -> None:
-    """Prints what each costs."""
+    """Print what each costs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--memory", default="1GB")

@@ -24,7 +24,7 @@ from benchmarks.tables.__main__ import QIDS, VISIT, hospital_job
 
 
 def one_table_job(name: str, person: str, qids: list[dict[str, Any]], method: str) -> dict[str, Any]:
-    """Returns the job of one table in which persons are counted."""
+    """Return the job of one table in which persons are counted."""
     return {
         "version": 1,
         "name": f"{name}_{method}",
@@ -39,7 +39,7 @@ def one_table_job(name: str, person: str, qids: list[dict[str, Any]], method: st
 
 
 def losses_of(folder: Path, job: dict[str, Any]) -> str:
-    """Runs a job and returns its losses in words."""
+    """Run a job and return its losses in words."""
     path = folder / f"{job['name']}.yaml"
     path.write_text(yaml.safe_dump(job, sort_keys=False))
     measure(skald("run", str(path), "--direct"), Path.cwd())
@@ -53,7 +53,7 @@ def losses_of(folder: Path, job: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Prints what each loses."""
+    """Print what each loses."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--most", type=int, default=6)

@@ -52,12 +52,12 @@ Found = dict[str, Any]
 
 
 def quote(name: str) -> str:
-    """Returns a name as SQL has it."""
+    """Return a name as SQL has it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def some_schema(random: Draw) -> tuple[Found, dict[str, pa.Table]]:
-    """Returns a job, without its sources, and its tables."""
+    """Return a job, without its sources, and its tables."""
     drawn = Schema(random, [str(name) for name in random.permutation(["person", "visit", "text", "note"])[: int(random.integers(1, 5))]])
     for place in range(len(drawn.names)):
         drawn.add(place)
@@ -73,7 +73,7 @@ class Schema:
         self.owners = dict[str, list[int]]()
 
     def add(self, place: int) -> None:
-        """Draws a table."""
+        """Draw a table."""
         random, name, taken = self.random, self.names[place], iter(map(str, self.random.permutation(NAMES)))
         parent = self.names[int(random.integers(0, place))] if place else None
         spec: Found = {"columns": {}}
@@ -96,7 +96,7 @@ class Schema:
         return [row for row, many in enumerate(each) for _ in range(int(many))] if self.random.random() > 0.05 else []
 
     def _references(self, name: str, parent: str, above: list[int], spec: Found, taken: Iterator[str]) -> Found:
-        """Draws references: to the parent, and now and then to the unit, null beside the nearer one or in its place."""
+        """Draw references: to the parent, and now and then to the unit, null beside the nearer one or in its place."""
         random, rows, unit, columns = self.random, len(above), self.names[0], dict[str, Any]()
         referred = [parent, unit] if parent != unit and random.random() < 0.5 else [parent]
         lone = random.random(rows) < (0.2 if len(referred) > 1 else 0)
@@ -163,7 +163,7 @@ def _job(random: Draw, names: list[str], tables: Found) -> Found:
 
 
 def _orphaned(random: Draw, job: Found, content: dict[str, pa.Table]) -> None:
-    """Lets some references find nobody."""
+    """Let some references find nobody."""
     for name, spec in job["tables"].items():
         for written in spec.get("references", {}):
             column = written.split(", ")[0]
@@ -196,16 +196,16 @@ class Reader:
         return found
 
     def references(self, name: str) -> list[tuple[str, list[str]]]:
-        """Returns the tables that a table refers to, nearest first, and the columns of each."""
+        """Return the tables that a table refers to, nearest first, and the columns of each."""
         found = [(other, written.split(", ")) for written, other in self.job["tables"][name].get("references", {}).items()]
         return sorted(found, key=lambda one: -self.order.index(one[0]))
 
     def key(self, name: str) -> str:
-        """Returns the key of a row as one text."""
+        """Return the key of a row as one text."""
         return _text(f"r.{quote(column)}" for column in self.job["tables"][name].get("key", []))
 
     def _own(self, name: str) -> None:
-        """Makes the rows of a table with labels, key, the person, and the nearest reference; nothing of ours is used."""
+        """Make the rows of a table with labels, key, the person, and the nearest reference; nothing of ours is used."""
         qids = [f"r.{quote(qid['name'])}" for qid in self.job["tables"][name]["columns"]["quasi_identifiers"]]
         near = [(other, _text(f"r.{quote(one)}" for one in columns)) for other, columns in self.references(name)]
         key = self.key(name) if self.job["tables"][name].get("key") else "NULL"
@@ -224,7 +224,7 @@ class Reader:
         self.connection.execute(f"CREATE TABLE {quote('r ' + name)} AS SELECT {own} FROM {quote('t ' + name)} AS r {joined}")
 
     def _texts(self, some: Sequence[str]) -> dict[str, str]:
-        """Returns what reads the rows of some tables, each with the text of its labels and of all that hangs from it."""
+        """Return what reads the rows of some tables, each with the text of its labels and of all that hangs from it."""
         texts, below = dict[str, str](), dict[str, list[str]]()
         for name in [one for one in reversed(self.order) if one in some]:
             parts = ["r.its_label"]
@@ -237,7 +237,7 @@ class Reader:
         return texts
 
     def rarest(self, some: Sequence[str]) -> int:
-        """Returns how many persons share what fewest share of some tables."""
+        """Return how many persons share what fewest share of some tables."""
         texts, parts = self._texts(some), list[str]()
         if self.unit in some:
             parts.append(f"SELECT '' AS kind, t, its_person FROM {texts[self.unit]}")
@@ -260,7 +260,7 @@ class Reader:
         return int(least) if least is not None else sys.maxsize
 
     def rarest_choice(self, most: int) -> int:
-        """Returns how many persons share the choice of at most so many rows of each table right below them that fewest share."""
+        """Return how many persons share the choice of at most so many rows of each table right below them that fewest share."""
         label = dict(self.connection.execute(f"SELECT its_person, its_label FROM {quote('r ' + self.unit)}").fetchall())
         rows: dict[str, dict[str, list[str]]] = {}
         for name, texts in self._texts(self.order[1:]).items():
@@ -276,7 +276,7 @@ class Reader:
         return min(shared.values(), default=sys.maxsize)
 
     def rarest_value(self, name: str, column: str) -> int:
-        """Returns how many persons have the value that fewest have."""
+        """Return how many persons have the value that fewest have."""
         rows = f"{quote('r ' + name)} AS r JOIN {quote('t ' + name)} AS t ON r.its_row = t.its_row"
         return self._least(f"SELECT count(DISTINCT r.its_person) AS n FROM {rows} GROUP BY t.{quote(column)}")
 
@@ -290,7 +290,7 @@ def _labels(columns: list[str]) -> str:
 
 
 def faults_of(job: Found, release: Path) -> Iterator[str]:
-    """Yields what a reader of a release finds that its job rules out."""
+    """Yield what a reader of a release finds that its job rules out."""
     reader, k = Reader(job, release), job["privacy"]["k"]
     knows = job["privacy"].get("knows")
     if knows:
@@ -311,7 +311,7 @@ def faults_of(job: Found, release: Path) -> Iterator[str]:
 
 
 def tried(seed: int, folder: Path) -> tuple[str, list[str]]:
-    """Runs one schema; returns what became of it, and what is wrong."""
+    """Run one schema; return what became of it, and what is wrong."""
     from flows.tables import tables
     from schemas.errors.base import InternalError, SkaldError, VerificationError
 
@@ -336,13 +336,13 @@ def tried(seed: int, folder: Path) -> tuple[str, list[str]]:
 
 
 def share_database() -> None:
-    """Lets every step use one database, of which each has a connection of its own: to open one takes longer than a small step."""
+    """Let every step use one database, of which each has a connection of its own: to open one takes longer than a small step."""
     whole = duckdb.connect()
     duckdb.connect = lambda *_, **__: whole.cursor()
 
 
 def main() -> None:
-    """Prints what became of the schemas, and every fault with its seed."""
+    """Print what became of the schemas, and every fault with its seed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--schemas", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def prepare(folder: Path, rows: int, columns: int, texts: int) -> Path:
-    """Makes the file if it is not there."""
+    """Make the file if it is not there."""
     path = folder / "wide.parquet"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def prepare(folder: Path, rows: int, columns: int, texts: int) -> Path:
 
 
 def wide(rows: int, columns: int, texts: int = 0, seed: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yields records with so many columns beside two quasi-identifiers, and one of texts of so many characters."""
+    """Yield records with so many columns beside two quasi-identifiers, and one of texts of so many characters."""
     random = np.random.default_rng(seed)
     words = pa.array([f"value {number}" for number in range(200)])
     for first in range(0, rows, GROUP):
@@ -108,7 +108,7 @@ def _column(kind: int, count: int, random: np.random.Generator, words: pa.Array)
 
 
 def anonymised(file: Path, memory: str, **settings: Any) -> Cost:
-    """Measures one run from nothing to a published release."""
+    """Measure one run from nothing to a published release."""
     with tempfile.TemporaryDirectory(dir=file.parent) as name:
         folder = Path(name)
         names = [field for field in pq.read_schema(file).names if field not in {"age", "zip"}]

@@ -44,7 +44,7 @@ class AttackedRelease:
 
 
 def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bool = True) -> AttackedRelease:
-    """Returns a release of coded records.
+    """Return a release of coded records.
 
     Args:
         labels: Shape (n, q), the label of each record in each quasi-identifier.
@@ -70,7 +70,7 @@ def release_of_codes(labels: Codes, values: Mapping[str, Codes], *, is_whole: bo
 
 
 def joint_codes(columns: Codes) -> Codes:
-    """Returns one number for each different row of whole numbers, shape (n,) of (n, m)."""
+    """Return one number for each different row of whole numbers, shape (n,) of (n, m)."""
     joint = np.zeros(len(columns), np.int64)
     for column in columns.T:
         _, joint = np.unique(joint, return_inverse=True)
@@ -98,17 +98,17 @@ class AttackedPeople:
     values: dict[str, Codes]
 
     def __len__(self) -> int:
-        """Returns how many they are."""
+        """Return how many they are."""
         return len(self.records)
 
     def some_of(self, chosen: NDArray[np.int64]) -> AttackedPeople:
-        """Returns some of them, in an order."""
+        """Return some of them, in an order."""
         values = {name: codes[chosen] for name, codes in self.values.items()}
         return AttackedPeople(tuple(one[chosen] for one in self.fits), self.records[chosen], values)
 
 
 def people_of_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
-    """Returns the people of some records, who are known as exactly as their labels are.
+    """Return the people of some records, who are known as exactly as their labels are.
 
     Whatever is guessed of them follows from the data files alone.
     """
@@ -123,7 +123,7 @@ def people_of_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
 
 
 def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: Sequence[int] | None = None) -> Fits:
-    """Returns which classes fit what is known of people by some quasi-identifiers, shape (p, c); by all unless it is said."""
+    """Return which classes fit what is known of people by some quasi-identifiers, shape (p, c); by all unless it is said."""
     found = np.ones((len(people), len(release.sizes)), np.bool_)
     for place in range(len(people.fits)) if columns is None else columns:
         found &= people.fits[place][:, release.labels[:, place]]
@@ -131,7 +131,7 @@ def fitting_classes(release: AttackedRelease, people: AttackedPeople, columns: S
 
 
 def recombined_people(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Returns people who are not in the release: half of what is known is of one person, half of another, and values are of a third."""
+    """Return people who are not in the release: half of what is known is of one person, half of another, and values are of a third."""
     count = len(people)
     first, second, third = (random.permutation(count) for _ in range(3))
     half = (len(people.fits) + 1) // 2
@@ -140,18 +140,18 @@ def recombined_people(people: AttackedPeople, random: np.random.Generator) -> At
 
 
 def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Returns people of whom the same is known, and whose values are those of others: what a release says of them is not of them."""
+    """Return people of whom the same is known, and whose values are those of others: what a release says of them is not of them."""
     order = random.permutation(len(people))
     return AttackedPeople(people.fits, np.full(len(people), NOBODY), {name: codes[order] for name, codes in people.values.items()})
 
 
 def valued(people: AttackedPeople, column: str) -> AttackedPeople:
-    """Returns the people who have a value in a column."""
+    """Return the people who have a value in a column."""
     return people.some_of(np.flatnonzero(people.values[column] != NO_VALUE))
 
 
 def label_fits(spans: Spans, positions: NDArray[np.int64], labels: NDArray[np.int64] | None = None) -> Fits:
-    """Returns which labels cover which positions, shape (positions, labels).
+    """Return which labels cover which positions, shape (positions, labels).
 
     Args:
         spans: What labels cover.
@@ -177,7 +177,7 @@ DIGITS = 4
 
 
 def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tuple[float, float]:
-    """Returns the score interval of a share (Wilson, JASA 1927); 0 and 1 where nothing was guessed."""
+    """Return the score interval of a share (Wilson, JASA 1927); 0 and 1 where nothing was guessed."""
     if not guesses:
         return 0.0, 1.0
     share, square = right / guesses, deviations**2
@@ -189,7 +189,7 @@ def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tupl
 def advantage_interval(
     right: int, guesses: int, control_right: int, control_guesses: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Returns the difference of two shares and its interval, made of both score intervals (Newcombe, Stat. Med. 1998, method 10).
+    """Return the difference of two shares and its interval, made of both score intervals (Newcombe, Stat. Med. 1998, method 10).
 
     Where nothing was guessed of the control group, its share is 0: nobody of it could be guessed.
     """
@@ -232,7 +232,7 @@ class Guesses:
     promised: bool = False
 
     def figures(self) -> AttackFigures:
-        """Returns the attack with its advantage and its verdict."""
+        """Return the attack with its advantage and its verdict."""
         counts = self.right, self.guesses, self.control_right, self.control_guesses
         advantage, low, high = advantage_interval(*counts)
         return AttackFigures(
@@ -259,12 +259,12 @@ class Guesses:
 
 
 def _rounded(share: float) -> float:
-    """Returns a share of four digits; no minus before 0."""
+    """Return a share of four digits; no minus before 0."""
     return round(share, DIGITS) + 0.0
 
 
 def added_guesses(played: list[Guesses]) -> Guesses:
-    """Returns guesses of one attack that were played against people in turn, added up."""
+    """Return guesses of one attack that were played against people in turn, added up."""
     first, count = played[0], sum(one.guesses for one in played)
     return replace(
         first,

@@ -18,7 +18,7 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
 ) -> Guesses:
-    """Plays the value of another person of the same combination: of those that k share and that were left out; control: of classes.
+    """Play the value of another person of the same combination: of those that k share and that were left out; control: of classes.
 
     Args:
         release: All of its records.
@@ -42,7 +42,7 @@ def inference_from_left_out_persons(
 
 
 def _neighbours_right(groups: Codes, values: Codes, sample: int, random: np.random.Generator) -> tuple[int, int]:
-    """Returns how many people are guessed by somebody else of their group, and how many guesses are right."""
+    """Return how many people are guessed by somebody else of their group, and how many guesses are right."""
     held = values != -1
     groups, values = groups[held], values[held]
     order = np.lexsort([random.random(len(groups)), groups])
@@ -77,7 +77,7 @@ class ModalValues:
 
 
 def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.0) -> NDArray[np.float64] | None:
-    """Returns how many records of each class may have its most frequent value, shape (c,); None where that is not bounded.
+    """Return how many records of each class may have its most frequent value, shape (c,); None where that is not bounded.
 
     Args:
         kind: The model of l-diversity or the distance of t-closeness.
@@ -104,7 +104,7 @@ def allowed_counts(kind: str, spec: Any, modal: ModalValues, missing: float = 0.
 
 
 def entropy_share(diversity: float, values: int) -> float:
-    """Returns the greatest share of one value where the entropy is at least ln l, the rest spread evenly over the other values."""
+    """Return the greatest share of one value where the entropy is at least ln l, the rest spread evenly over the other values."""
     if values < 2 or log(values) < log(diversity):
         return 1.0 / max(values, 1)
     low, high = 1 / values, 1.0
@@ -116,7 +116,7 @@ def entropy_share(diversity: float, values: int) -> float:
 
 
 def exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
-    """Returns in how many classes more records have the most frequent value than may."""
+    """Return in how many classes more records have the most frequent value than may."""
     most = np.array([floor(one + SLACK) for one in np.unique(allowed)])
     return int(np.count_nonzero(modal.counts > most[np.searchsorted(np.unique(allowed), allowed)]))
 
@@ -129,7 +129,7 @@ COUNTED = 1.0
 
 
 def modal_values(release: AttackedRelease, column: str) -> ModalValues:
-    """Returns the most frequent value of each class; of equally frequent ones the first."""
+    """Return the most frequent value of each class; of equally frequent ones the first."""
     codes, classes = release.values[column], len(release.sizes)
     held = codes >= 0
     width = int(codes.max(initial=0)) + 1
@@ -150,7 +150,7 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Plays the most frequent value of the classes that fit; where none does, that of the release.
+    """Play the most frequent value of the classes that fit; where none does, that of the release.
 
     Args:
         release: The release.
@@ -177,7 +177,7 @@ def inference_by_class(
 
 
 def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, modal: ModalValues) -> tuple[Codes, int]:
-    """Returns the class by which each person is guessed, -1 for none, and how many guesses are right."""
+    """Return the class by which each person is guessed, -1 for none, and how many guesses are right."""
     if not len(people):
         return np.empty(0, np.int64), 0
     fits = fitting_classes(release, people)
@@ -189,14 +189,14 @@ def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, mod
 
 
 def inference_by_learner(release: AttackedRelease, column: str, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Plays naive Bayes, trained on the labels and values of all records that were read."""
+    """Play naive Bayes, trained on the labels and values of all records that were read."""
     logs = _learnt(release, column)
     right, wrong = (_learner_right(logs, column, one) for one in (people, control))
     return Guesses("inference", column, BY_LEARNER, len(people), right, len(control), wrong)
 
 
 def _learnt(release: AttackedRelease, column: str) -> tuple[Codes, NDArray[np.float32], list[NDArray[np.float32]]]:
-    """Returns the values that are told apart, how often each occurs, and how often with each label of each quasi-identifier."""
+    """Return the values that are told apart, how often each occurs, and how often with each label of each quasi-identifier."""
     codes = release.values[column]
     overall = np.bincount(codes[codes >= 0])
     values = np.argsort(-overall, kind="stable")[:MOST_VALUES]
@@ -224,7 +224,7 @@ def _learner_right(learnt: tuple[Codes, NDArray[np.float32], list[NDArray[np.flo
 
 
 def _counts_of(fits: Fits, table: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns how often each value occurs with a label that fits, shape (p, values)."""
+    """Return how often each value occurs with a label that fits, shape (p, values)."""
     found: NDArray[np.float32] = fits.astype(np.float32) @ table
     return found
 
@@ -234,7 +234,7 @@ MOST_LABELS = 2_000
 
 
 def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
-    """Returns whether other labels put more records into the upper half of each label, shape (labels,).
+    """Return whether other labels put more records into the upper half of each label, shape (labels,).
 
     Args:
         low: Shape (labels,), the first position that a label covers.
@@ -250,7 +250,7 @@ def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
 def downcoded_labels(
     column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
 ) -> Guesses:
-    """Plays the half of a label in which a person's value lies. Control: anybody of the source whose value the label covers.
+    """Play the half of a label in which a person's value lies. Control: anybody of the source whose value the label covers.
 
     Args:
         column: The quasi-identifier.

@@ -35,12 +35,12 @@ class JoinedTable:
         return list(dict.fromkeys([*self.key, *(column for _, columns in self.parents for column in columns)]))
 
     def at(self, column: str) -> str:
-        """Returns the name under which a column of key or references is kept, which no name of a job can be mistaken for."""
+        """Return the name under which a column of key or references is kept, which no name of a job can be mistaken for."""
         return f"l{self.linking.index(column)}"
 
 
 def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
-    """Returns the statement that makes a digest of each row of a table with all rows that hang from it.
+    """Return the statement that makes a digest of each row of a table with all rows that hang from it.
 
     It is right because digests of rows are added up before they are joined, with their number, so that equal multisets of rows give equal
     sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64.
@@ -67,12 +67,12 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
 
 
 def rows_name(table: JoinedTable) -> str:
-    """Returns the name of the digests of a table's rows."""
+    """Return the name of the digests of a table's rows."""
     return f'"rows of {table.name}"'
 
 
 def _reference(child: JoinedTable, parent: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """Returns the references of a table that are nearer than that to a parent, and the latter."""
+    """Return the references of a table that are nearer than that to a parent, and the latter."""
     names = [name for name, _ in child.parents]
     place = names.index(parent)
     return [columns for _, columns in child.parents[:place]], child.parents[place][1]
@@ -83,13 +83,13 @@ def _all_there(columns: Sequence[str]) -> str:
 
 
 def shared_rows_sql(unit: JoinedTable, k: int) -> str:
-    """Returns the statement that counts persons, and those whose rows fewer than k share."""
+    """Return the statement that counts persons, and those whose rows fewer than k share."""
     shared = f"SELECT count(*) AS persons FROM {rows_name(unit)} GROUP BY digest"
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 
 
 def joined_guesses(table: str | None, persons: int, below: int, *, promised: bool) -> Guesses:
-    """Returns the attack; right of whoever shares rows with fewer than k.
+    """Return the attack; right of whoever shares rows with fewer than k.
 
     Args:
         table: The table that is joined to the persons; None for all of them.

@@ -39,7 +39,7 @@ class PairCounts:
 
 
 def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random: np.random.Generator) -> Guesses:
-    """Plays predicates of labels: of one column, of two, of all; right if fewer than k records satisfy one.
+    """Play predicates of labels: of one column, of two, of all; right if fewer than k records satisfy one.
 
     The control group are combinations of two classes that hold of nobody or of a class.
     """
@@ -57,7 +57,7 @@ def _few(counts: Codes, k: int) -> int:
 
 
 def _recombined_sizes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
-    """Returns how many records have labels of which half are those of one class and half those of another."""
+    """Return how many records have labels of which half are those of one class and half those of another."""
     classes, columns = release.labels.shape
     first, second = (random.integers(0, classes, count) for _ in range(2))
     made = np.where(np.arange(columns) < (columns + 1) // 2, release.labels[first], release.labels[second])
@@ -68,7 +68,7 @@ def _recombined_sizes(release: AttackedRelease, count: int, random: np.random.Ge
 
 
 def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
-    """Returns the pairs of a class and a value, the rarest first."""
+    """Return the pairs of a class and a value, the rarest first."""
     values = release.values[column]
     width = int(values.max(initial=0)) + 1
     held = values >= 0
@@ -78,7 +78,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
 
 
 def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, known: bool) -> Guesses:
-    """Plays the rarest values of a column; right if one record has one, or fewer than k where the job promises more.
+    """Play the rarest values of a column; right if one record has one, or fewer than k where the job promises more.
 
     Args:
         release: All of its records.
@@ -96,7 +96,7 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
-    """Plays the rarest values within classes; right if one record has labels and value. Control: the same values in other classes."""
+    """Play the rarest values within classes; right if one record has labels and value. Control: the same values in other classes."""
     pairs = rare_pairs(release, column)
     count = min(sample, len(pairs.counts))
     others = random.integers(0, len(release.sizes), count)
@@ -111,14 +111,14 @@ def singled_out_by_both(release: AttackedRelease, column: str, sample: int, rand
 
 
 def rarest_classes(release: AttackedRelease, count: int, random: np.random.Generator) -> Codes:
-    """Returns classes to look at in the source: half of them the smallest, half drawn."""
+    """Return classes to look at in the source: half of them the smallest, half drawn."""
     small = np.argsort(release.sizes, kind="stable")[: (count + 1) // 2]
     others = np.setdiff1d(np.arange(len(release.sizes)), small)
     return np.concatenate([small, random.permutation(others)[: count - len(small)]])
 
 
 def persons_within(fits: Fits, persons: Codes | None) -> Codes:
-    """Returns how many people of the source satisfy each predicate, shape (m,).
+    """Return how many people of the source satisfy each predicate, shape (m,).
 
     Args:
         fits: Shape (n, m), which records satisfy which predicate.
@@ -135,13 +135,13 @@ def persons_within(fits: Fits, persons: Codes | None) -> Codes:
 
 
 def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
-    """Plays labels of classes against the source; right if fewer than k people satisfy them, or nobody does: then they are false."""
+    """Play labels of classes against the source; right if fewer than k people satisfy them, or nobody does: then they are false."""
     few = int(np.count_nonzero(counts < k))
     return Guesses("singling_out", None, BY_LABELS, len(counts), few, len(control), _few(control, k), promised=True)
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
-    """Plays ends of ranges against the source; right if one person has the value that a range ends at.
+    """Play ends of ranges against the source; right if one person has the value that a range ends at.
 
     Args:
         column: The quasi-identifier.
@@ -165,7 +165,7 @@ ORDER_ACCEPTED = 0.1
 
 
 def links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
-    """Returns how often a record drawn from all that fit is the person's own.
+    """Return how often a record drawn from all that fit is the person's own.
 
     Args:
         release: The release.
@@ -183,7 +183,7 @@ def links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: 
 def linkage_by_columns(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half: bool
 ) -> Guesses:
-    """Plays the linkage of people by all quasi-identifiers, or by every other one of them."""
+    """Play the linkage of people by all quasi-identifiers, or by every other one of them."""
     columns = range(0, len(people.fits), 2 if half else 1)
     right, wrong = (links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
     return Guesses("linkage", None, HALF if half else ALL, len(people), right, len(control), wrong, accepted=1 / k)
@@ -192,20 +192,20 @@ def linkage_by_columns(
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Plays the linkage by an outside file in which one quasi-identifier of each person is another's; the nearest classes are taken."""
+    """Play the linkage by an outside file in which one quasi-identifier of each person is another's; the nearest classes are taken."""
     right, wrong = (links(release, one, nearest_classes(release, noisy(one, random)), random) for one in (people, control))
     return Guesses("linkage", None, NOISY, len(people), right, len(control), wrong, accepted=1 / k)
 
 
 def noisy(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
-    """Returns people of whom one quasi-identifier each is known wrongly: it is that of somebody else."""
+    """Return people of whom one quasi-identifier each is known wrongly: it is that of somebody else."""
     wrong, other = random.integers(0, max(len(people.fits), 1), len(people)), random.permutation(len(people))
     fits = tuple(np.where((wrong == place)[:, None], one[other], one) for place, one in enumerate(people.fits))
     return AttackedPeople(fits, people.records, people.values)
 
 
 def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
-    """Returns the classes that fit by most quasi-identifiers, shape (p, c); none where none fits by any."""
+    """Return the classes that fit by most quasi-identifiers, shape (p, c); none where none fits by any."""
     agreed = np.zeros((len(people), len(release.sizes)), np.int16)
     for place, one in enumerate(people.fits):
         agreed += one[:, release.labels[:, place]]
@@ -215,7 +215,7 @@ def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
 
 
 def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, accepted: bool) -> Guesses:
-    """Plays the sets of classes that records of one pseudonym are in; right if fewer than k pseudonyms share one.
+    """Play the sets of classes that records of one pseudonym are in; right if fewer than k pseudonyms share one.
 
     Args:
         release: All of its records.
@@ -231,7 +231,7 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, acce
 
 
 def sets_shared(people: Codes, classes: Codes) -> Codes:
-    """Returns for each person how many people are in the same set of classes, shape (people,)."""
+    """Return for each person how many people are in the same set of classes, shape (people,)."""
     pairs = np.unique(np.stack([people, classes], axis=1), axis=0)
     names = _mixed(pairs[:, 1].astype(np.uint64))
     _, who = np.unique(pairs[:, 0], return_inverse=True)
@@ -244,7 +244,7 @@ def sets_shared(people: Codes, classes: Codes) -> Codes:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Returns numbers mixed so that their sums tell sets apart (SplitMix64: Steele, Lea and Flood, OOPSLA 2014)."""
+    """Return numbers mixed so that their sums tell sets apart (SplitMix64: Steele, Lea and Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -253,7 +253,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Codes) -> Guesses:
-    """Plays the order of records: of two people in one class, is the record that stands first that of whom the source has first?
+    """Play the order of records: of two people in one class, is the record that stands first that of whom the source has first?
 
     The control attacker goes by what the two records hold, and not by where they stand: an order of content discloses nothing more.
 
@@ -282,13 +282,13 @@ LEAST_DIGITS = 12
 
 
 def membership_by_class(release: AttackedRelease, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Plays the guess that somebody is in the source if a class fits. k-anonymity does not promise that this is hidden."""
+    """Play the guess that somebody is in the source if a class fits. k-anonymity does not promise that this is hidden."""
     said, wrong = (int(np.count_nonzero(fitting_classes(release, one).any(axis=1))) for one in (people, control))
     return Guesses("membership", None, BY_CLASS, len(people), said, len(control), wrong)
 
 
 def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[str], published: Collection[str]) -> Guesses:
-    """Plays digests of guessed values: those of whom the source has, and of as many others.
+    """Play digests of guessed values: those of whom the source has, and of as many others.
 
     Args:
         column: The identifier that is guessed.
@@ -303,13 +303,13 @@ def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[s
 
 
 def digests_of_files(digests: Collection[str], published: Collection[str]) -> Guesses:
-    """Plays the plain digests of the source's files, which confirm to whoever guesses a file that it is the source."""
+    """Play the plain digests of the source's files, which confirm to whoever guesses a file that it is the source."""
     known = sum(one.lower() in published for one in digests)
     return Guesses("membership", None, BY_FILES, len(digests), known, 0, 0, promised=True)
 
 
 def _confirms(text: str, published: Collection[str], lengths: list[int]) -> bool:
-    """Tells whether a plain digest of a text, or the beginning of one, is published."""
+    """Return whether a plain digest of a text, or the beginning of one, is published."""
     for spelled in {text, text.lower(), text.upper()}:
         content = spelled.encode()
         for name in DIGESTS:

@@ -48,7 +48,7 @@ DARK_STYLE = "".join(f".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}" for n
 
 
 def paint(fill: str | None = None, stroke: str | None = None) -> str:
-    """Returns the attributes that give an element colours of ``COLOURS``; without a fill it has none."""
+    """Return the attributes that give an element colours of ``COLOURS``; without a fill it has none."""
     classes = " ".join(f"{kind}-{name}" for kind, name in (("f", fill), ("s", stroke)) if name)
     given = f"fill='{COLOURS[fill][0]}'" if fill else "fill='none'"
     return f"class='{classes}' {given}" + (f" stroke='{COLOURS[stroke][0]}'" if stroke else "")
@@ -82,11 +82,11 @@ class Picture:
     body: str
 
     def inline(self, kind: str = "chart") -> str:
-        """Returns the picture for a page whose style sheet holds ``DARK_STYLE``; ``kind`` is its class there."""
+        """Return the picture for a page whose style sheet holds ``DARK_STYLE``; ``kind`` is its class there."""
         return self._svg(f" class='{kind}'", self.body)
 
     def alone(self) -> str:
-        """Returns the picture as a file, with paper under it and its own colours for light and dark."""
+        """Return the picture as a file, with paper under it and its own colours for light and dark."""
         style = f"<style>@media screen and (prefers-color-scheme: dark){{{DARK_STYLE}}}{FIT_PAPER}</style>"
         paper = f"<rect width='100%' height='100%' {paint('paper')}/>"
         return self._svg(" xmlns='http://www.w3.org/2000/svg'", style + paper + self.body) + "\n"
@@ -99,7 +99,7 @@ class Picture:
 
 
 def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
-    """Returns pictures side by side, under one heading."""
+    """Return pictures side by side, under one heading."""
     top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
     for one in pictures:
         # Each is a group with its own title, so that the parts are told one by one.
@@ -112,14 +112,14 @@ def side_by_side(title: str, says: str, pictures: Sequence[Picture]) -> Picture:
 def text(
     x: float, y: float, words: str, colour: str = "ink", anchor: str = "start", size: int = SIZE, *, bold: bool = False, halo: bool = False
 ) -> str:
-    """Returns words on a line ``y``, their start, middle or end at ``x`` as ``anchor`` says; a halo parts them from lines behind them."""
+    """Return words on a line ``y``, their start, middle or end at ``x`` as ``anchor`` says; a halo parts them from lines behind them."""
     weight = " font-weight='600'" if bold else ""
     look = f"{paint(colour, 'paper')} stroke-width='3' paint-order='stroke'" if halo else paint(colour)
     return f"<text x='{x:.1f}' y='{y:.1f}' {look} text-anchor='{anchor}' font-size='{size}'{weight}>{escape(words)}</text>"
 
 
 def width_of(words: str, size: int = SIZE) -> float:
-    """Returns about how wide words are, in pixels, rather too much than too little."""
+    """Return about how wide words are, in pixels, rather too much than too little."""
     return size * LETTER * sum(2 if east_asian_width(letter) in WIDE_LETTERS else 1 for letter in words)
 
 
@@ -144,14 +144,14 @@ class Scale:
     log: bool = False
 
     def relative_position(self, value: float) -> float:
-        """Returns where a figure lies, from 0 to 1 for those between the ends."""
+        """Return where a figure lies, from 0 to 1 for those between the ends."""
         if self.log:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low)
 
 
 def scale_of(values: Sequence[float]) -> Scale:
-    """Returns the scale for some figures: from 0, or logarithmic where all are positive and far apart."""
+    """Return the scale for some figures: from 0, or logarithmic where all are positive and far apart."""
     known = [value for value in values if value is not None]
     high = max(known, default=1.0)
     if known and min(known) > 0 and high / min(known) >= WIDE:
@@ -160,7 +160,7 @@ def scale_of(values: Sequence[float]) -> Scale:
 
 
 def linear(high: float, wanted: int = 5) -> Scale:
-    """Returns a scale from 0 to a round number at or above ``high``, in about as many steps as are wanted."""
+    """Return a scale from 0 to a round number at or above ``high``, in about as many steps as are wanted."""
     if high <= 0:
         return Scale(0.0, 1.0, (0.0, 1.0))
     rough = high / wanted
@@ -172,7 +172,7 @@ def linear(high: float, wanted: int = 5) -> Scale:
 
 
 def logarithmic(low: float, high: float) -> Scale:
-    """Returns a scale over whole powers of ten, or from and to 1, 2 or 5 times such where there are few of them."""
+    """Return a scale over whole powers of ten, or from and to 1, 2 or 5 times such where there are few of them."""
     ends = floor(log10(low)), ceil(log10(high))
     marks = [times * 10.0**power for power in range(ends[0], ends[1] + 1) for times in (1, 2, 5)]
     first = max((mark for mark in marks if mark <= low * (1 + 1e-9)), default=marks[0])
@@ -183,7 +183,7 @@ def logarithmic(low: float, high: float) -> Scale:
 
 
 def short(value: float) -> str:
-    """Returns a figure in few characters: 1.5 M, 20 k, 0.25."""
+    """Return a figure in few characters: 1.5 M, 20 k, 0.25."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if abs(value) >= unit:
             return f"{value / (1e3 if name == ' k' else unit):.3g}{name}"
@@ -216,7 +216,7 @@ class ChartStyle:
         return f"series-{self.slot % SLOTS}"
 
     def bar(self) -> str:
-        """Returns the attributes of a bar."""
+        """Return the attributes of a bar."""
         if self.quiet:
             return paint("quiet", "edge") + " stroke-width='0.7'"
         faded = f" fill-opacity='{self.strength:.2f}'" if self.strength < 1 else ""
@@ -254,7 +254,7 @@ class Chart:
         return [(name, self.styles.get(name, ChartStyle(number)), values) for number, (name, values) in enumerate(self.series.items())]
 
     def heading(self) -> list[str]:
-        """Draws title and note."""
+        """Draw title and note."""
         return [text(8, 18, self.title, size=14, bold=True), text(8, 34, self.note, "soft", size=11)]
 
     @property
@@ -278,11 +278,11 @@ class Axes:
     bottom: float
 
     def height(self, value: float) -> float:
-        """Returns the y of a figure."""
+        """Return the y of a figure."""
         return self.bottom - (self.bottom - self.top) * self.scale.relative_position(value)
 
     def draw(self, chart: Chart, places: Mapping[str, float], axis: str) -> list[str]:
-        """Draws the ticks of the figures, the names of places at their x, and what the places are."""
+        """Draw the ticks of the figures, the names of places at their x, and what the places are."""
         parts = []
         for tick in self.scale.ticks:
             y = self.height(tick)
@@ -294,7 +294,7 @@ class Axes:
 
 
 def mark(look: ChartStyle, x: float, y: float) -> str:
-    """Draws a mark; its shape tells series apart where colours do not."""
+    """Draw a mark; its shape tells series apart where colours do not."""
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",
         f"<rect x='{x - 3.6:.1f}' y='{y - 3.6:.1f}' width='7.2' height='7.2'",
@@ -309,7 +309,7 @@ def mark(look: ChartStyle, x: float, y: float) -> str:
 
 
 def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
-    """Draws a swatch and a name per series, in one row from ``x``; returns them and where the row ends."""
+    """Draw a swatch and a name per series, in one row from ``x``; return them and where the row ends."""
     parts = []
     for name, look, _ in chart.named:
         parts.append(f"<rect x='{x:.1f}' y='{y - 10:.1f}' width='{SWATCH}' height='{SWATCH}' rx='2' {look.bar()}/>")
@@ -326,7 +326,7 @@ LEGEND = 22
 
 
 def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
-    """Returns a group of lying bars per name, one bar per series, each with its figure beside it.
+    """Return a group of lying bars per name, one bar per series, each with its figure beside it.
 
     Args:
         chart: What is shown; a figure per series and name.

@@ -31,7 +31,7 @@ class LevelRow:
 
 
 def hierarchy_picture(title: str, rungs: Sequence[LevelRow], counts: NDArray[np.int64]) -> Picture:
-    """Returns the picture of a hierarchy.
+    """Return the picture of a hierarchy.
 
     Args:
         title: What it is of.

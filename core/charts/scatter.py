@@ -41,7 +41,7 @@ class ChartPoint:
 
 
 def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short) -> Picture:
-    """Returns points over two figures.
+    """Return points over two figures.
 
     Args:
         title: What is shown.
@@ -75,7 +75,7 @@ DASHED = " stroke-dasharray='5 4'"
 
 
 def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
-    """Returns a line per series over places such as values of k.
+    """Return a line per series over places such as values of k.
 
     Args:
         chart: What is shown; as many figures per series as there are places.
@@ -102,7 +102,7 @@ def _across(place: int, places: int) -> float:
 
 
 def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> list[str]:
-    """Draws the points that there are, joined where neighbours are."""
+    """Draw the points that there are, joined where neighbours are."""
     path, pen = "", "M"
     for point in points:
         path += "" if point is None else f"{pen}{point[0]:.1f} {point[1]:.1f}"
@@ -113,7 +113,7 @@ def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> lis
 
 
 def _names(chart: Chart, axes: Axes) -> list[str]:
-    """Names the lines at their right ends, apart enough to be read."""
+    """Name the lines at their right ends, apart enough to be read."""
     ends = []
     for number, (name, look, values) in enumerate(chart.named):
         known = [value for value in values if value is not None]

@@ -47,7 +47,7 @@ class NeighbourBuffers(NamedTuple):
 
 
 def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffers:
-    """Makes the scratch arrays; memory grows with the largest partition alone.
+    """Make the scratch arrays; memory grows with the largest partition alone.
 
     Args:
         points: The records.
@@ -69,13 +69,13 @@ def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffer
 
 @kernel
 def filled_up(size: int) -> int:
-    """Returns how many records a loop takes for so many: a few are not worth it."""
+    """Return how many records a loop takes for so many: a few are not worth it."""
     return size if 2 * size < LANES else -(-size // LANES) * LANES
 
 
 @kernel
 def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: Distances) -> None:
-    """Writes the distances of a record to all of its partition, as ``distance`` tells them.
+    """Write the distances of a record to all of its partition, as ``distance`` tells them.
 
     Column by column and without a branch, so that the compiler makes one instruction of several records.
 
@@ -108,7 +108,7 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 @kernel
 def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
-    """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer.
+    """Put the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer.
 
     Args:
         gaps: Shape (size or more,), the distances of the record.
@@ -148,7 +148,7 @@ LEAST_ROWS = 1 << 13
 
 
 def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining: Chaining = "paper") -> NDArray[np.float64]:
-    """Returns COF of each record among the min(k, |P| - 1) nearest records of its partition.
+    """Return COF of each record among the min(k, |P| - 1) nearest records of its partition.
 
     Equal records have COF 1; a record whose neighbours all have chains of length 0 and which has not itself, infinity.
 
@@ -177,7 +177,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
 
 
 def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: float) -> NDArray[np.bool_]:
-    """Returns which records lie above the threshold μ + α·σ of their partition, σ being that of the partition and not of a sample.
+    """Return which records lie above the threshold μ + α·σ of their partition, σ being that of the partition and not of a sample.
 
     A difference below a billionth of the threshold is taken for none, so that rounding makes no outliers among equals. An infinite factor
     is above any threshold and has no part in μ and σ. In a partition of p records no factor can lie more than √(p - 1)·σ above μ, so
@@ -203,7 +203,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 def _factors(
     rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]
 ) -> None:
-    """Writes COF of rows that lie partition by partition.
+    """Write COF of rows that lie partition by partition.
 
     Args:
         rows: Shape (n, columns).
@@ -224,7 +224,7 @@ def _factors(
 
 @kernel
 def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: NeighbourBuffers) -> None:
-    """Finds the neighbours of each record of a partition, and the length of the chain that they make."""
+    """Find the neighbours of each record of a partition, and the length of the chain that they make."""
     columns, held, alone, near, chains = room.columns, room.cached_distances, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
     padded = filled_up(size)
@@ -250,7 +250,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
 
 @kernel
 def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourBuffers, factors: NDArray[np.float64]) -> None:
-    """Writes COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
+    """Write COF of the records of a partition: how long the chain of each is beside those of its neighbours."""
     held, alone, chains = room.cached_distances, room.alone, room.chains
     for row in range(size):
         gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
@@ -266,7 +266,7 @@ def _compare(start: int, size: int, count: int, metric: Metric, room: NeighbourB
 
 @kernel
 def _within(gaps: Distances, row: int, size: int, farthest: int, last: int, chains: NDArray[np.int64]) -> int:
-    """Returns the sum of the chains of a record's neighbours: of those no farther than the farthest, at equal distance up to ``last``."""
+    """Return the sum of the chains of a record's neighbours: of those no farther than the farthest, at equal distance up to ``last``."""
     total = 0
     for other in range(size):
         near = gaps[other] < farthest or (gaps[other] == farthest and other <= last)
@@ -285,7 +285,7 @@ def _all_equal(rows: Rows, start: int, size: int) -> bool:
 
 @kernel
 def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Metric) -> int:
-    """Returns Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
+    """Return Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
     total, before = 0, row
     for place in range(near.shape[0]):
         total += (place + 1) * distance(rows, start + near[place], rows, start + before, metric)
@@ -295,7 +295,7 @@ def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Me
 
 @kernel
 def _cached_chain(held: Distances, row: int, near: NDArray[np.int64], count: int) -> int:
-    """Returns the same of a partition whose distances are held, shape (size or more, size or more)."""
+    """Return the same of a partition whose distances are held, shape (size or more, size or more)."""
     total, before = 0, row
     for place in range(count):
         total += (place + 1) * int(held[near[place], before])
@@ -305,7 +305,7 @@ def _cached_chain(held: Distances, row: int, near: NDArray[np.int64], count: int
 
 @kernel
 def _trail(rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], metric: Metric) -> int:
-    """Returns Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
+    """Return Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
     count, total, newest = near.shape[0], 0, row
     reached[:count] = np.iinfo(np.int64).max
     for step in range(count):

@@ -63,7 +63,7 @@ class Points:
 
     @classmethod
     def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
-        """Returns points of which every column is a QID of equal weight."""
+        """Return points of which every column is a QID of equal weight."""
         return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property
@@ -77,12 +77,12 @@ class Points:
         return self.metric.missing == UNIT and not self.metric.squared
 
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Returns some of the records."""
+        """Return some of the records."""
         return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
 
 
 def positions_in_range(domain: Domain) -> Rows:
-    """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
+    """Return where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
     line = number_line(domain)
     assert line is not None
     numbers = line.of(domain.values)
@@ -92,14 +92,14 @@ def positions_in_range(domain: Domain) -> Rows:
 
 
 def codes(domain: Domain) -> Rows:
-    """Returns the code of each value of a categorical domain as points have it, shape (domain.size,); that of a null is negative."""
+    """Return the code of each value of a categorical domain as points have it, shape (domain.size,); that of a null is negative."""
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
 
 def gower_points(
     records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
 ) -> Points:
-    """Returns records as points under Gower's distance.
+    """Return records as points under Gower's distance.
 
     Both missing counts as distance 0. One missing counts as 1, or as 0 where it is to be ignored (the paper's δ; the sum is divided by
     the number of all QIDs either way).
@@ -128,7 +128,7 @@ def gower_points(
 
 
 def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
-    """Returns the category of each code at every level below the root that merges anything, or only at the finest; nulls are negative."""
+    """Return the category of each code at every level below the root that merges anything, or only at the finest; nulls are negative."""
     finest = codes(domain)
     if hierarchy is None:
         return [finest]
@@ -137,7 +137,7 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
 
 def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
-    """Returns records as points under the Euclidean distance of the numerical QIDs, each divided by its range (CANON).
+    """Return records as points under the Euclidean distance of the numerical QIDs, each divided by its range (CANON).
 
     Args:
         records: Shape (n, QIDs), the code of each value.
@@ -150,7 +150,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
 
 @kernel
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
-    """Returns the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
+    """Return the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
 
     Args:
         first: Shape (n, QIDs).
@@ -182,7 +182,7 @@ def to_vantages(
     metric: Metric,
     distances: NDArray[np.int64],
 ) -> None:
-    """Measures every record of some segments to the vantage point of its segment.
+    """Measure every record of some segments to the vantage point of its segment.
 
     Args:
         rows: Shape (n, QIDs).

@@ -47,11 +47,11 @@ class Criteria:
     unit: Unit = EVERY_RECORD
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Returns which classes fail, shape (classes,)."""
+        """Return which classes fail, shape (classes,)."""
         return self._table(classes).failing(self.promise)
 
     def column_broken_by_holders(self) -> str | None:
-        """Returns the column of which too many persons hold one value, if all records as one class fail by nothing else."""
+        """Return the column of which too many persons hold one value, if all records as one class fail by nothing else."""
         records = len(next(iter(self.values.values()), ()))
         if not records:
             return None
@@ -64,12 +64,12 @@ class Criteria:
 
 
 def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
-    """Returns what tells the classes of fewer than k persons, or records where no person is named."""
+    """Return what tells the classes of fewer than k persons, or records where no person is named."""
     return lambda classes: Promise(k).too_few(unit.per_class(classes))
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
-    """Merges every failing class with the nearest one, by the distance of their medoids, until none fails.
+    """Merge every failing class with the nearest one, by the distance of their medoids, until none fails.
 
     All that fail in a round are merged at once, so that the outcome does not depend on where one begins; those that are nearest to one
     another become one. Of equally near classes the one with the lower number is taken.
@@ -102,14 +102,14 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
 
 
 def without_failing(classes: NDArray[np.int32], fails: Fails) -> NDArray[np.int32]:
-    """Returns classes with the records of those that fail suppressed, dense from 0."""
+    """Return classes with the records of those that fail suppressed, dense from 0."""
     # SUPPRESSED is -1 and reads the last entry: what is in no class stays in none.
     failing = np.append(fails(classes), True)
     return dense(np.where(failing[classes], SUPPRESSED, classes))
 
 
 def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Returns classes numbered without gaps, in the same order; SUPPRESSED stays."""
+    """Return classes numbered without gaps, in the same order; SUPPRESSED stays."""
     used = np.bincount(classes[classes >= 0]) > 0
     numbers = np.append(np.cumsum(used) - 1, SUPPRESSED).astype(np.int32)
     return numbers[classes]
@@ -120,7 +120,7 @@ HALVES = VantageTree(1, "median", "farthest")
 
 
 def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Criteria) -> tuple[NDArray[np.int32], int]:
-    """Pools classes of k or more so that each keeps a privacy model that all of them together keep.
+    """Pool classes of k or more so that each keeps a privacy model that all of them together keep.
 
     Args:
         points: The records.
@@ -154,7 +154,7 @@ def merge_small_classes(points: Points, classes: NDArray[np.int32], criteria: Cr
 
 
 def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int32], criteria: Criteria) -> NDArray[np.bool_]:
-    """Returns which nodes are split: both halves keep the model, and it would have told nobody's value if they did not.
+    """Return which nodes are split: both halves keep the model, and it would have told nobody's value if they did not.
 
     Args:
         halves: Shape (nodes, 2, 2), where both halves of each begin and end.
@@ -176,7 +176,7 @@ def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int
 
 
 def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArray[np.bool_]:
-    """Returns the nodes whose refusal would tell somebody's value, shape (nodes,).
+    """Return the nodes whose refusal would tell somebody's value, shape (nodes,).
 
     Args:
         parts: Shape (n,), the half of each record, two for each node one after the other; SUPPRESSED for none.

@@ -12,7 +12,7 @@ LEAF = 8
 
 
 def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Returns the nearest point of each point, the first of equals.
+    """Return the nearest point of each point, the first of equals.
 
     Args:
         sought: The points to find a neighbour for.
@@ -32,7 +32,7 @@ def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None)
 
 @kernel
 def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> NDArray[np.int64]:
-    """Orders the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
+    """Order the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
     nodes = np.zeros((2 * rows.shape[0] // max(leaf // 2, 1) + 3, 5), np.int64)
     nodes[0, 1] = rows.shape[0]
     count, node = 1, 0
@@ -96,7 +96,7 @@ def _searched(
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the record of each class with the least sum of distances to the others, the first of equals, shape (classes,).
+    """Return the record of each class with the least sum of distances to the others, the first of equals, shape (classes,).
 
     Args:
         points: The records.

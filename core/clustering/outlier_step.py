@@ -81,7 +81,7 @@ class Handled:
 
 
 def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> Handled:
-    """Takes the outliers out of partitions, partitions them among themselves, and keeps every class at k or more.
+    """Take the outliers out of partitions, partitions them among themselves, and keeps every class at k or more.
 
     Args:
         points: The records, in the order that decides ties.
@@ -112,7 +112,7 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
 def _within_bounds(
     detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int, unit: Unit
 ) -> NDArray[np.bool_]:
-    """Returns which outliers leave while k stay in each partition: the highest factors first, then the first record."""
+    """Return which outliers leave while k stay in each partition: the highest factors first, then the first record."""
     found = np.flatnonzero(detected)
     # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
@@ -138,7 +138,7 @@ def leaving_persons(
     persons: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.bool_]:
-    """Returns which outliers leave, one after the other, each if k persons stay in its partition without it.
+    """Return which outliers leave, one after the other, each if k persons stay in its partition without it.
 
     Args:
         found: The outliers, those that are to leave first before the others.
@@ -161,7 +161,7 @@ def leaving_persons(
 
 
 def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cut: Cut, unit: Unit) -> NDArray[np.int32]:
-    """Cuts what has reached 2k records or more.
+    """Cut what has reached 2k records or more.
 
     Args:
         classes: Shape (n,), as they are now.
@@ -183,7 +183,7 @@ def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cu
 
 
 def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
-    """Returns which classes hold records that were in different ones, shape (classes,)."""
+    """Return which classes hold records that were in different ones, shape (classes,)."""
     order, ends = members(classes)
     if not size:
         return np.zeros(0, np.bool_)
@@ -193,7 +193,7 @@ def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) ->
 
 
 def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) -> NDArray[np.int32]:
-    """Puts each record of a pool into the partition whose medoid is nearest; without any partition the pool is one."""
+    """Put each record of a pool into the partition whose medoid is nearest; without any partition the pool is one."""
     order, ends = members(classes)
     joined = classes.copy()
     found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
@@ -222,11 +222,11 @@ class MondrianCut:
         return ranks_of(self.records, self.axes)
 
     def partition(self) -> NDArray[np.int32]:
-        """Returns the class of each record, shape (n,), int32, dense from 0."""
+        """Return the class of each record, shape (n,), int32, dense from 0."""
         return self._cut(np.arange(len(self.records)))
 
     def __call__(self, rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Cuts some records, each group by itself.
+        """Cut some records, each group by itself.
 
         Args:
             rows: The records, ascending.

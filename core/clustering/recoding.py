@@ -76,7 +76,7 @@ def recode_records(
     least: NDArray[np.int64] | None = None,
     unit: Unit = EVERY_RECORD,
 ) -> RecordRecoding:
-    """Labels the classes of an algorithm and merges those that publish the same.
+    """Label the classes of an algorithm and merge those that publish the same.
 
     Suppressed records form a class of ``*`` where they are masked; a mask of fewer than k would give them away, and they are dropped.
 

@@ -13,7 +13,7 @@ Owners = NDArray[np.int32]
 
 @kernel
 def nth_smallest(values: Numbers, nth: int) -> int:
-    """Returns the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
+    """Return the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
     low, high = 0, len(values) - 1
     while low < high:
         first, middle, last = values[low], values[(low + high) // 2], values[high]
@@ -39,7 +39,7 @@ def nth_smallest(values: Numbers, nth: int) -> int:
 
 @kernel
 def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers) -> None:
-    """Moves the nearest records of each segment to its front; both sides keep their order.
+    """Move the nearest records of each segment to its front; both sides keep their order.
 
     Args:
         order: Shape (n,), the records segment by segment; changed.
@@ -76,7 +76,7 @@ def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: 
 
 @kernel
 def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers, people: Owners, k: int) -> Numbers:
-    """Returns how many records lie on the near side of each segment if both sides keep k persons, shape (s,); 0 where no rank does that.
+    """Return how many records lie on the near side of each segment if both sides keep k persons, shape (s,); 0 where no rank does that.
 
     The persons of the nearest records grow with the rank and those of the others shrink, so that the ranks that do are neighbours: the one
     next to what is wanted is taken.

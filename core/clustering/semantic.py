@@ -59,7 +59,7 @@ class Clustering:
     def blocks(
         self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], unit: Unit = EVERY_RECORD
     ) -> Blocks:
-        """Clusters records.
+        """Cluster records.
 
         Args:
             records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.
@@ -92,7 +92,7 @@ class Clustering:
         return Blocks(classes, levels)
 
     def _distances(self, records: NDArray[np.integer], domains: Sequence[Domain]) -> NDArray[np.float64]:
-        """Returns Σ (value - min) over the numerical QIDs of each record; a null lies beyond the greatest value."""
+        """Return Σ (value - min) over the numerical QIDs of each record; a null lies beyond the greatest value."""
         total = np.zeros(len(records))
         for qid, domain in enumerate(domains):
             if is_numerical(domain):
@@ -107,7 +107,7 @@ class Clustering:
 
 
 def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], named: Sequence[int], level: int) -> NDArray[np.int64]:
-    """Returns the bucket of each record, dense from 0: the combination of its groups, each at ``level`` or at its last level."""
+    """Return the bucket of each record, dense from 0: the combination of its groups, each at ``level`` or at its last level."""
     if not named:
         return np.zeros(len(records), np.int64)
     groups = [hierarchy.groups[min(level, hierarchy.top)] for hierarchy in hierarchies]
@@ -118,7 +118,7 @@ def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], nam
 
 
 def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, unit: Unit) -> NDArray[np.int64]:
-    """Returns the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
+    """Return the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
     sizes = np.bincount(buckets)
     rank = np.empty(len(sizes), np.int64)
     # Buckets of one size keep their order, else blocks would depend on the version of the sort.
@@ -137,7 +137,7 @@ def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, uni
 
 @kernel
 def blocks_of_persons(order: NDArray[np.int64], buckets: NDArray[np.int64], people: NDArray[np.int32], k: int) -> NDArray[np.int64]:
-    """Returns the block of each record, or -1 for what a bucket leaves over: a block is closed as soon as it has k persons.
+    """Return the block of each record, or -1 for what a bucket leaves over: a block is closed as soon as it has k persons.
 
     Args:
         order: Shape (n,), the records bucket by bucket.

@@ -51,7 +51,7 @@ class VantageTree:
     def partition(
         self, points: Points, groups: NDArray[np.int32] | None = None, people: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Cuts records into partitions of k to 2k - 1, or where persons are named into such as cannot be cut with k persons on both sides.
+        """Cut records into partitions of k to 2k - 1, or where persons are named into such as cannot be cut with k persons on both sides.
 
         Args:
             points: The records, in the order that decides ties.
@@ -92,7 +92,7 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int64]:
-        """Puts the near side of segments before the far one.
+        """Put the near side of segments before the far one.
 
         Args:
             points: The records.
@@ -126,7 +126,7 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None,
     ) -> NDArray[np.int64]:
-        """Measures the records of segments to a vantage point; returns how many are near, or 0 where a segment is not to be split."""
+        """Measure the records of segments to a vantage point; return how many are near, or 0 where a segment is not to be split."""
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
         picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
         to_vantages(points.rows, order, segments, picked, points.metric, distances)
@@ -138,7 +138,7 @@ class VantageTree:
 
 
 def near_sizes(sizes: NDArray[np.int64], k: int, split: Split) -> NDArray[np.int64]:
-    """Returns how many records lie on the near side of segments of 2k records or more: never fewer than k, nor so many that k are not left.
+    """Return how many records lie on the near side of segments of 2k records or more: never fewer than k, nor so many that k are not left.
 
     Args:
         sizes: Shape (segments,).
@@ -161,7 +161,7 @@ def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray
 def chosen(
     order: NDArray[np.int64], segments: NDArray[np.int64], distances: NDArray[np.int64], draws: NDArray[np.float64], weighted: bool
 ) -> NDArray[np.int64]:
-    """Returns a vantage point per segment, given the distances to a first pick: the farthest record, or one drawn by squared distance.
+    """Return a vantage point per segment, given the distances to a first pick: the farthest record, or one drawn by squared distance.
 
     Args:
         order: Shape (n,), the records segment by segment.
@@ -194,7 +194,7 @@ def chosen(
 def canon(
     records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
-    """Partitions records by the Euclidean distance of their numerical QIDs, each divided by its range.
+    """Partition records by the Euclidean distance of their numerical QIDs, each divided by its range.
 
     Args:
         records: Shape (n, QIDs), the code of each value, in the order that decides ties.

@@ -30,7 +30,7 @@ LOOKUPS_PER_CELL = 4
 
 
 def smallest_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """Returns the narrowest unsigned integer type that holds ``0 … size - 1``."""
+    """Return the narrowest unsigned integer type that holds ``0 … size - 1``."""
     return np.dtype(np.min_scalar_type(max(size - 1, 0)))
 
 
@@ -148,7 +148,7 @@ class Packing:
         return product
 
     def pack(self, groups: Sequence[Codes]) -> PackedWords:
-        """Packs group numbers, one array of shape (n,) per QID, into words of shape (n,)."""
+        """Pack group numbers, one array of shape (n,) per QID, into words of shape (n,)."""
         packed = []
         for word in self.words:
             total = np.zeros(len(groups[0]), np.int64)
@@ -158,7 +158,7 @@ class Packing:
         return tuple(packed)
 
     def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> PackedWords:
-        """Packs codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
+        """Pack codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
 
         Args:
             codes: One array of shape (n,) per QID.
@@ -199,7 +199,7 @@ class Packing:
 
 
 def single_word(words: PackedWords) -> NDArray[np.int64]:
-    """Returns one int64 key per row that orders and tells apart rows exactly as their words do."""
+    """Return one int64 key per row that orders and tells apart rows exactly as their words do."""
     key = words[0]
     for word in words[1:]:
         # Ranks instead of keys: they keep the order, and two of them fit a word however wide the keys are.
@@ -210,7 +210,7 @@ def single_word(words: PackedWords) -> NDArray[np.int64]:
 
 
 def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> NDArray[np.integer[Any]]:
-    """Returns the place of each wanted cell among others, shape (n,).
+    """Return the place of each wanted cell among others, shape (n,).
 
     Args:
         cells: Words of shape (cells,), ascending without repeats; every wanted cell is one of them.
@@ -224,7 +224,7 @@ def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> ND
 
 
 def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
-    """Returns what returns the place of each wanted cell among others, shape (n,), given the wanted ones, shape (n,).
+    """Return what returns the place of each wanted cell among others, shape (n,), given the wanted ones, shape (n,).
 
     Args:
         cells: Shape (cells,), without repeats; every wanted cell is one of them.
@@ -255,7 +255,7 @@ class Translation:
 
     @classmethod
     def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
-        """Returns the translation from the domains of a chunk to those of a source that it belongs to, axis by axis."""
+        """Return the translation from the domains of a chunk to those of a source that it belongs to, axis by axis."""
         maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
         for mine, codes in zip(own, maps, strict=True):
             if (codes < 0).any():
@@ -269,17 +269,17 @@ class Translation:
         return self.own.sizes != self.target_packing.sizes
 
     def same_as(self, other: Translation) -> bool:
-        """Tells whether another chunk is translated in just the same way."""
+        """Return whether another chunk is translated in just the same way."""
         return self.own == other.own and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.maps, other.maps, strict=True))
 
     def translated(self, words: PackedWords) -> PackedWords:
-        """Returns cells of the chunk as cells of the whole, in the same order, ascending if they were."""
+        """Return cells of the chunk as cells of the whole, in the same order, ascending if they were."""
         if not self.changes:
             return words
         return self.target_packing.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
 
 
 def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
-    """Returns the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
+    """Return the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
     codes = position_finder(whole.values, -1)(own.values).astype(np.int64)
     return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

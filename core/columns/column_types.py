@@ -15,17 +15,17 @@ import pyarrow.types as pt
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tells whether an Arrow type holds text."""
+    """Return whether an Arrow type holds text."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Returns the type of the values, whether or not they are written as a dictionary."""
+    """Return the type of the values, whether or not they are written as a dictionary."""
     return dtype.value_type if pt.is_dictionary(dtype) else dtype
 
 
 def working_type(dtype: pa.DataType) -> pa.DataType:
-    """Returns the type in which the values of a column are worked on; the same for the same meaning."""
+    """Return the type in which the values of a column are worked on; the same for the same meaning."""
     plain = plain_type(dtype)
     if isinstance(plain, pa.BaseExtensionType):
         return working_type(plain.storage_type)
@@ -39,7 +39,7 @@ def working_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def working(column: pa.Array) -> pa.Array:
-    """Returns a column in its working type; dictionaries of other kinds than text, and what needs no change, stay as they are."""
+    """Return a column in its working type; dictionaries of other kinds than text, and what needs no change, stay as they are."""
     if isinstance(column, pa.DictionaryArray):
         entries = working(column.dictionary)
         # One type of indices, in no order of its own, or files that number their entries otherwise could not be put together.
@@ -56,7 +56,7 @@ def working(column: pa.Array) -> pa.Array:
 
 
 def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Returns a column in the type in which it is published; a dictionary stays one, because it is only a way of writing.
+    """Return a column in the type in which it is published; a dictionary stays one, because it is only a way of writing.
 
     Args:
         column: Shape (n,), in the working type of ``dtype``.
@@ -70,7 +70,7 @@ def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def in_utc(dtype: pa.DataType) -> pa.DataType:
-    """Returns the type whose values are the same instants without a zone's name: Polars panics at offsets and at zones it does not know."""
+    """Return the type whose values are the same instants without a zone's name: Polars panics at offsets and at zones it does not know."""
     return pa.timestamp(dtype.unit, "UTC") if pt.is_timestamp(dtype) and dtype.tz else dtype
 
 
@@ -81,7 +81,7 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Returns the type that holds the values of both, or None; dictionaries count as their values."""
+    """Return the type that holds the values of both, or None; dictionaries count as their values."""
     one, other = plain_type(one), plain_type(other)
     if one == other or pt.is_null(other):
         return one
@@ -119,7 +119,7 @@ def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _digits(dtype: pa.DataType) -> tuple[int, int]:
-    """Returns how many digits a number has before and after its point at most."""
+    """Return how many digits a number has before and after its point at most."""
     return (DIGITS[dtype.bit_width], 0) if pt.is_integer(dtype) else (dtype.precision - dtype.scale, dtype.scale)
 
 
@@ -133,7 +133,7 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
-    """Returns the columns of all files together, in the order in which they come first, each in the type that holds its values.
+    """Return the columns of all files together, in the order in which they come first, each in the type that holds its values.
 
     Returns:
         The columns, and by column two files, by number, whose types have none in common.
@@ -154,7 +154,7 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[in
 
 
 def type_differences(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> dict[str, str]:
-    """Returns of each column that files write differently what was made of it, in words."""
+    """Return of each column that files write differently what was made of it, in words."""
     found = {}
     for field in columns:
         written = [str(plain_type(schema.field(field.name).type)) for schema in schemas if field.name in schema.names]
@@ -182,7 +182,7 @@ class Moment(NamedTuple):
 
 
 def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
-    """Returns the first and the last moment of a type of dates or times on which all agree, both inclusive.
+    """Return the first and the last moment of a type of dates or times on which all agree, both inclusive.
 
     With a zone it is a day less at both ends, so that the local calendar stays within them.
     """
@@ -197,7 +197,7 @@ def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
 
 
 def inclusive_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
-    """Returns the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
+    """Return the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
 
     Dates and times as above, with the last of the days too whatever the zone: 9999-12-31 is what many write for never, and nothing is
     worked out from it. A time of the day is less than a day.

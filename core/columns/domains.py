@@ -70,24 +70,24 @@ class Counted(NamedTuple):
     persons: NDArray[np.int64] | None = None
 
     def part(self, first: int, last: int) -> Counted:
-        """Returns some neighbours."""
+        """Return some neighbours."""
         persons = None if self.persons is None else self.persons[first:last]
         return Counted(self.values.slice(first, last - first), self.counts[first:last], persons)
 
     def domain(self, qid: str) -> Domain:
-        """Returns the same as the domain of a QID."""
+        """Return the same as the domain of a QID."""
         known = len(self.values) - self.values.null_count
         values, counts, persons = self.part(0, known)
         return Domain(qid, values, counts.astype(np.int64, copy=False), int(self.counts[known:].sum()), persons)
 
 
 def value_column(position: int) -> str:
-    """Returns the name of the column that holds the values of the QID at ``position``."""
+    """Return the name of the column that holds the values of the QID at ``position``."""
     return f"value_{position}"
 
 
 def domain_blocks(axes: Iterable[Counted], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
-    """Yields a domain table in pieces, each of which but a small table's only one is of one QID.
+    """Yield a domain table in pieces, each of which but a small table's only one is of one QID.
 
     Args:
         axes: The rows of each QID, in job order.
@@ -113,12 +113,12 @@ def _block(position: int, axis: Counted, types: Sequence[pa.DataType]) -> pa.Tab
 
 
 def read_domains(table: pa.Table, qids: Sequence[str]) -> tuple[Domain, ...]:
-    """Takes a merged domain table apart, one ``Domain`` per QID in job order."""
+    """Take a merged domain table apart, one ``Domain`` per QID in job order."""
     return tuple(rows_of_axis(table, position).domain(qid) for position, qid in enumerate(qids))
 
 
 def rows_of_axis(table: pa.Table, position: int) -> Counted:
-    """Returns the rows of a domain table that are of the QID at ``position``."""
+    """Return the rows of a domain table that are of the QID at ``position``."""
     mine = pc.equal(table["qid"], position)
     rows = table if pc.all(mine, min_count=0).as_py() else table.filter(mine)
     persons = rows["persons"].to_numpy() if "persons" in rows.column_names else None

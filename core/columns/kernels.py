@@ -17,7 +17,7 @@ Counts = NDArray[np.signedinteger[Any]]
 
 @kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
-    """Adds the count of each cell to the entry of the cell that it falls into.
+    """Add the count of each cell to the entry of the cell that it falls into.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.
@@ -35,7 +35,7 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64],
 
 @kernel
 def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
-    """Adds each code times a weight to ``total``; both arrays have the shape (n,)."""
+    """Add each code times a weight to ``total``; both arrays have the shape (n,)."""
     for row in range(codes.shape[0]):
         # numba makes a float of an unsigned and a signed integer of 64 bits, which is exact to 2^53 only.
         total[row] += np.int64(codes[row]) * weight
@@ -43,7 +43,7 @@ def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np
 
 @kernel
 def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
+    """Return the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
     cells = np.empty(codes.shape[0], np.int64)
     for row in range(codes.shape[0]):
         cell = 0
@@ -55,7 +55,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
 
 @kernel
 def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
-    """Adds up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
+    """Add up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
 
     Args:
         cells: Shape (n,).
@@ -86,7 +86,7 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
 
 @kernel
 def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
-    """Replaces each cell by a number from 0, the same for equal cells, and returns how many there are; arguments as for ``sum_equal``."""
+    """Replace each cell by a number from 0, the same for equal cells, and return how many there are; arguments as for ``sum_equal``."""
     keys = np.empty(cells.shape[0], np.int64)
     mask, size = np.uint64(places.shape[0] - 1), 0
     for row in range(cells.shape[0]):
@@ -104,7 +104,7 @@ def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Numbers values from 0 in the order in which they come first, as long as few of them are different.
+    """Number values from 0 in the order in which they come first, as long as few of them are different.
 
     Args:
         values: Shape (n,).
@@ -136,7 +136,7 @@ def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple
 
 @kernel
 def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Counts) -> NDArray[np.int32]:
-    """Returns the place of each wanted cell among others, shape (n,); -1 for one that is not among them.
+    """Return the place of each wanted cell among others, shape (n,); -1 for one that is not among them.
 
     Args:
         wanted: Shape (n,).
@@ -154,7 +154,7 @@ def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Coun
 
 @kernel
 def fill_position_table(cells: NDArray[np.int64], places: Counts) -> None:
-    """Fills a hash table with the place of each cell.
+    """Fill a hash table with the place of each cell.
 
     Args:
         cells: Shape (cells,), without repeats.
@@ -170,21 +170,21 @@ def fill_position_table(cells: NDArray[np.int64], places: Counts) -> None:
 
 @kernel
 def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
-    """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
+    """Add counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
     for row in range(cells.shape[0]):
         dense[cells[row]] += counts[row]
 
 
 @kernel
 def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
-    """Adds one to the entry with each of the given numbers, shape (n,)."""
+    """Add one to the entry with each of the given numbers, shape (n,)."""
     for number in numbers:
         counts[number] += 1
 
 
 @kernel
 def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]:
-    """Returns the entry at each place, shape (n,): NumPy makes places as wide as addresses first, which takes longer than to look."""
+    """Return the entry at each place, shape (n,): NumPy makes places as wide as addresses first, which takes longer than to look."""
     found = np.empty(places.shape[0], entries.dtype)
     for row in range(places.shape[0]):
         found[row] = entries[places[row]]
@@ -193,7 +193,7 @@ def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]
 
 @kernel
 def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the positions that are not 0, ascending, and what stands there, both int64."""
+    """Return the positions that are not 0, ascending, and what stands there, both int64."""
     size = 0
     for count in dense:
         size += count != 0
@@ -210,7 +210,7 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 @kernel
 def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
-    """Takes mixed-radix numbers apart.
+    """Take mixed-radix numbers apart.
 
     Args:
         cells: Shape (n,).
@@ -229,7 +229,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 @kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, shares: int) -> int:
-    """Sets the mark that each cell hashes to, if it lies in a share of all marks, and returns how many were not set before.
+    """Set the mark that each cell hashes to, if it lies in a share of all marks, and returns how many were not set before.
 
     Args:
         cells: Shape (n,).

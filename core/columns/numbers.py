@@ -19,31 +19,31 @@ WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def to_numpy(column: pa.Array) -> NDArray[Any]:
-    """Returns a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""
+    """Return a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""
     array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return array
 
 
 def is_null(column: pa.Array) -> NDArray[np.bool_]:
-    """Returns which values are null, shape (n,)."""
+    """Return which values are null, shape (n,)."""
     # A dictionary may hold a null of which it knows nothing.
     there = not column.null_count and not isinstance(column, pa.DictionaryArray)
     return np.zeros(len(column), np.bool_) if there else to_numpy(pc.is_null(column))
 
 
 def filled(column: pa.Array, null: int) -> NDArray[Any]:
-    """Returns whole numbers as an array of shape (n,), with ``null`` in the place of nulls; ``null`` must fit the column's type."""
+    """Return whole numbers as an array of shape (n,), with ``null`` in the place of nulls; ``null`` must fit the column's type."""
     return to_numpy(pc.fill_null(column, null) if column.null_count else column)
 
 
 def positions(column: pa.DictionaryArray) -> NDArray[Any]:
-    """Returns the dictionary position of each value, shape (n,); a null gets the number of entries."""
+    """Return the dictionary position of each value, shape (n,); a null gets the number of entries."""
     indices = column.indices
     return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
 
 
 def offsets(whole: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
-    """Returns whole numbers less an origin that none of them is below, of shape (n,)."""
+    """Return whole numbers less an origin that none of them is below, of shape (n,)."""
     # Narrow types overflow when subtracted as they are, uint64 when cast first.
     if whole.dtype == np.uint64:
         return (whole - np.uint64(origin)).astype(np.intp)
@@ -56,7 +56,7 @@ WHOLE, DIGITS = 1 << 53, 15
 
 
 def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
-    """Returns numbers, dates and times as floats of shape (m,), or None for values of any other type."""
+    """Return numbers, dates and times as floats of shape (m,), or None for values of any other type."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return to_numpy(values.cast(pa.float64(), safe=False))
@@ -68,7 +68,7 @@ def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
 
 
 def is_numerical(domain: Domain) -> bool:
-    """Tells whether a QID is compared by the distance of its values: numbers, dates and times are, all else is equal or not."""
+    """Return whether a QID is compared by the distance of its values: numbers, dates and times are, all else is equal or not."""
     # Of none, because a domain may hold millions.
     return as_numbers(domain.values[:0]) is not None
 
@@ -84,7 +84,7 @@ class NumberLine:
     origin: Fraction | None
 
     def of(self, values: pa.Array) -> NDArray[np.float64]:
-        """Returns numbers, dates and times without null as floats of which only differences count, shape (m,)."""
+        """Return numbers, dates and times without null as floats of which only differences count, shape (m,)."""
         if self.origin is None:
             numbers = as_numbers(values)
             assert numbers is not None
@@ -92,12 +92,12 @@ class NumberLine:
         return np.array([float(number - self.origin) for number in _fractions(values)], np.float64)
 
     def at(self, values: pa.Array, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Returns the same of the values at some places, shape (places,); the fewer are read."""
+        """Return the same of the values at some places, shape (places,); the fewer are read."""
         return self.of(values.take(pa.array(places))) if len(places) < len(values) else self.of(values)[places]
 
 
 def number_line(domain: Domain) -> NumberLine | None:
-    """Returns where the values of a QID stand; None for one that is not numerical.
+    """Return where the values of a QID stand; None for one that is not numerical.
 
     Floats hold 53 bits. Values of more, such as decimals of 26 digits or integers near 2^63, may be one float and yet differ. Only such
     domains are counted exactly from their least value: a difference of floats takes no time, and is right of all others.
@@ -110,7 +110,7 @@ def number_line(domain: Domain) -> NumberLine | None:
 
 
 def _may_be_alike(values: pa.Array) -> bool:
-    """Tells whether two of some values, ascending, may be one float; known from their type and their ends, for there may be millions."""
+    """Return whether two of some values, ascending, may be one float; known from their type and their ends, for there may be millions."""
     if len(values) < 2 or pa.types.is_floating(values.type) or pa.types.is_date32(values.type):
         return False
     if pa.types.is_decimal(values.type):
@@ -128,12 +128,12 @@ Keys = NDArray[np.int64]
 
 
 def is_sortable(dtype: pa.DataType) -> bool:
-    """Tells whether values of a type can be read as whole numbers: numbers, dates and times, but no truth values."""
+    """Return whether values of a type can be read as whole numbers: numbers, dates and times, but no truth values."""
     return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in WORDS)
 
 
 def keys_of(values: pa.Array) -> Keys:
-    """Returns a whole number for each value, less where it is less and equal where its bits are.
+    """Return a whole number for each value, less where it is less and equal where its bits are.
 
     Args:
         values: Shape (m,), of a type that ``is_sortable``, without nulls.
@@ -160,6 +160,6 @@ def values_of_keys(keys: Keys, dtype: pa.DataType) -> pa.Array:
 
 
 def _turned(words: Keys, bits: int) -> Keys:
-    """Returns the bits of floats in the order of these, and back: those below zero stand the other way round."""
+    """Return the bits of floats in the order of these, and back: those below zero stand the other way round."""
     below: Keys = np.where(words < 0, words ^ np.int64(2 ** (bits - 1) - 1), words)
     return below

@@ -34,7 +34,7 @@ Finder = Callable[[pa.Array], Positions]
 
 
 def as_dictionary(column: pa.Array) -> pa.Array:
-    """Returns numbers, dates and times as a dictionary where few of them are different, and any other column as it is.
+    """Return numbers, dates and times as a dictionary where few of them are different, and any other column as it is.
 
     To count, code and digest the few costs next to nothing, and each of these would else hash every value, or look it up.
 
@@ -52,7 +52,7 @@ def as_dictionary(column: pa.Array) -> pa.Array:
 
 
 def position_finder(values: pa.Array, other: int) -> Finder:
-    """Returns what finds the place of each value of an array among some values: ``other`` for what is not there, and for nulls.
+    """Return what finds the place of each value of an array among some values: ``other`` for what is not there, and for nulls.
 
     Args:
         values: Shape (m,), distinct, without null; floats have one zero and no NaN.
@@ -83,7 +83,7 @@ def _among_numbers(values: pa.Array, other: int) -> Finder:
 
 
 def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Finder:
-    """Returns a finder that has the place of every number between the least and the greatest one at hand."""
+    """Return a finder that has the place of every number between the least and the greatest one at hand."""
     table = np.full(high - low + 1, other, np.int32)
     table[np.subtract(known, low, dtype=np.int64)] = np.arange(len(known), dtype=np.int32)
 
@@ -97,7 +97,7 @@ def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Fi
 
 
 def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Returns where each number would stand among others that ascend."""
+    """Return where each number would stand among others that ascend."""
     if len(ascending) < FAR or len(wanted) < FAR:
         return np.searchsorted(ascending, wanted)
     # One after the other they are sought near one another: each for itself costs as many ways to the memory as there are digits.
@@ -108,7 +108,7 @@ def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> ND
 
 
 def _bits(column: pa.Array) -> NDArray[np.integer]:
-    """Returns numbers, dates or times as whole numbers that are equal where they are; a null is any."""
+    """Return numbers, dates or times as whole numbers that are equal where they are; a null is any."""
     words = column.view(WORDS[column.type.bit_width])
     return filled(words, 0)
 
@@ -129,7 +129,7 @@ def _among_texts(values: pa.Array, other: int) -> Finder:
 
 
 def _texts(column: pa.Array) -> pl.Series:
-    """Returns text or bytes as they are, and what is of another type, such as decimals, as text: of one type, equal ones read alike."""
+    """Return text or bytes as they are, and what is of another type, such as decimals, as text: of one type, equal ones read alike."""
     if pt.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     elif not (pt.is_string(column.type) or pt.is_large_string(column.type) or pt.is_binary(column.type) or pt.is_large_binary(column.type)):

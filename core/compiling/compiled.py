@@ -67,7 +67,7 @@ COMPILED_CACHE: Any = _CompiledCache
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
-    """Returns a decorator that compiles kernels which call each other across modules of this floor.
+    """Return a decorator that compiles kernels which call each other across modules of this floor.
 
     Args:
         *modules: Their names, as in ``mondrian.rows``.
@@ -94,23 +94,23 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
 
 
 def _kernel(function: Function) -> Function:
-    """Returns a function that numba compiles when it is called, unless numba was told to compile nothing."""
+    """Return a function that numba compiles when it is called, unless numba was told to compile nothing."""
     return function if SETTINGS.DISABLE_JIT else cast("Function", Kernel(function))
 
 
 def compiled_folder() -> Path | None:
-    """Returns where what was compiled may be kept for the next process; None where it may be nowhere."""
+    """Return where what was compiled may be kept for the next process; None where it may be nowhere."""
     return next(filter(_writable, _homes()), None)
 
 
 def compiled_kernels() -> frozenset[str]:
-    """Returns the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
+    """Return the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
     home = compiled_folder()
     return frozenset(path.name for path in home.rglob("*.nbc")) if home else frozenset()
 
 
 def _homes() -> list[Path]:
-    """Returns where compiled kernels may be kept, best first."""
+    """Return where compiled kernels may be kept, best first."""
     if SETTINGS.CACHE_DIR:
         return [Path(SETTINGS.CACHE_DIR)]
     homes = [CORE / "__pycache__"]
@@ -123,7 +123,7 @@ def _homes() -> list[Path]:
 
 
 def _writable(folder: Path) -> bool:
-    """Tells whether a folder, or the nearest one above that is there, can be written to, and what lies in it was put there by nobody else.
+    """Return whether a folder, or the nearest one above that is there, can be written to, and what lies in it was put there by nobody else.
 
     What is kept is run. Beside the code whoever may write may change the code itself.
     """

@@ -33,7 +33,7 @@ class PartLibrary(JITCodeLibrary):
     environment: tuple[str, Any]
 
     def finalize(self) -> None:
-        """Ends the making of the code."""
+        """End the making of the code."""
         self._raise_if_finalized()
         self._finalize_dynamic_globals()
         for library in self._linking_libraries:
@@ -45,12 +45,12 @@ class CallerLibrary(JITCodeLibrary):
     """Code of a kernel that Python calls, with the code of all parts below it."""
 
     def finalize(self) -> None:
-        """Links each part once, then optimises all code together and makes machine code of it."""
+        """Link each part once, then optimise all code together and make machine code of it."""
         self._linking_libraries = _all_below(self)
         super().finalize()
 
     def set_environments(self) -> None:
-        """Lets the code of parts reach Python, which it does to raise exceptions."""
+        """Let the code of parts reach Python, which it does to raise exceptions."""
         for library in self._linking_libraries:
             if isinstance(library, PartLibrary) and self.codegen._engine.is_symbol_defined(library.environment[0]):
                 self.codegen.set_env(*library.environment)
@@ -60,7 +60,7 @@ Library = TypeVar("Library", PartLibrary, CallerLibrary)
 
 
 def empty_library(kind: type[Library], context: Any, name: str) -> Library:
-    """Returns a library without code, which can be kept in a file once it has some.
+    """Return a library without code, which can be kept in a file once it has some.
 
     Args:
         kind: Its class.
@@ -73,7 +73,7 @@ def empty_library(kind: type[Library], context: Any, name: str) -> Library:
 
 
 def _all_below(library: Any) -> list[Any]:
-    """Returns the libraries that a library calls, directly or by way of parts; each once, and after all that call it.
+    """Return the libraries that a library calls, directly or by way of parts; each once, and after all that call it.
 
     LLVM leaves out a function that nothing has called when its library is linked.
     """
@@ -96,7 +96,7 @@ Types = tuple[Any, ...]
 
 @contextmanager
 def _collecting_nothing() -> Iterator[None]:
-    """Keeps the collector of unreachable objects from looking at the hundreds of thousands that a compilation holds until it ends."""
+    """Keep the collector of unreachable objects from looking at the hundreds of thousands that a compilation holds until it ends."""
     with global_compiler_lock:
         was = gc.isenabled()
         gc.disable()
@@ -111,7 +111,7 @@ class _CallerCompiler(Compiler):
     """Compiles what Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Returns numba's result for the function, whose library holds the code of all kernels below it."""
+        """Return numba's result for the function, whose library holds the code of all kernels below it."""
         library = empty_library(CallerLibrary, self.state.targetctx, func.__qualname__)
         self.state.library = library
         self.state.flags.no_cfunc_wrapper = True
@@ -125,7 +125,7 @@ class _PartCompiler(Compiler):
     """Compiles what kernels call."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Returns numba's result for the function, with nothing that Python could call."""
+        """Return numba's result for the function, with nothing that Python could call."""
         context = self.state.targetctx
         library = empty_library(PartLibrary, context, func.__qualname__)
         self.state.library = library
@@ -151,19 +151,19 @@ class Kernel(CPUDispatcher):
         self._parts: dict[Types, Any] = {}
 
     def get_call_template(self, args: Types, kws: dict[str, Any]) -> Any:
-        """Returns how a kernel calls this one with arguments of some types; numba asks for it while it compiles the caller."""
+        """Return how a kernel calls this one with arguments of some types; numba asks for it while it compiles the caller."""
         signature, folded = self._compiler.fold_argument_types(args, kws)
         made = self._as_part(tuple(folded))
         name = self.py_func.__name__
         return typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[made.signature]), signature, folded, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Returns by what callers find the code for a signature."""
+        """Return by what callers find the code for a signature."""
         args, _ = sigutils.normalize_signature(sig)
         return self._as_part(tuple(args)).entry_point
 
     def _as_part(self, args: Types) -> Any:
-        """Returns numba's result for arguments of some types: as Python calls it if there is one, else a part."""
+        """Return numba's result for arguments of some types: as Python calls it if there is one, else a part."""
         if made := self.overloads.get(args) or self._parts.get(args):
             return made
         with self._compiling_counter:

@@ -50,7 +50,7 @@ class Joint:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,); nothing once they are too many."""
+        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,); nothing once they are too many."""
         if self._dense is not None:
             add_cells(codes, *self._worth.tables(bundles), counts, self._dense)
         elif self.fits:
@@ -60,7 +60,7 @@ class Joint:
                 self.fits = len(self._parts[0][1]) <= self._most
 
     def classes(self, recodings: Sequence[Sequence[Stage]]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-        """Returns the class of each cell in each recoding, from the first of its stages that has it, and its records.
+        """Return the class of each cell in each recoding, from the first of its stages that has it, and its records.
 
         Args:
             recodings: The stages of each, in the order of ``groups``.
@@ -86,7 +86,7 @@ class Joint:
 
 
 def at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
-    """Returns how many records share all their classes with fewer than k; records that are suppressed everywhere are at no risk.
+    """Return how many records share all their classes with fewer than k; records that are suppressed everywhere are at no risk.
 
     A suppressed record is a class of its own: that somebody is missing from a release tells something too.
 

@@ -31,7 +31,7 @@ _MOSTLY = 0.5
 
 
 def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
-    """Returns the digest of what each record holds, shape (rows,).
+    """Return the digest of what each record holds, shape (rows,).
 
     Args:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
@@ -50,7 +50,7 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
 
 
 def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
-    """Combines digests of the columns into one digest of each record, shape (rows,)."""
+    """Combine digests of the columns into one digest of each record, shape (rows,)."""
     total = np.full(rows, _START, np.uint64)
     for column in columns:
         combine(total, column)
@@ -58,7 +58,7 @@ def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
 
 
 def kind_of(dtype: pa.DataType) -> str:
-    """Returns what two types have in common if equal values of them have equal digests."""
+    """Return what two types have in common if equal values of them have equal digests."""
     dtype = working_type(dtype)
     if pt.is_integer(dtype) or pt.is_boolean(dtype):
         return "whole"
@@ -87,7 +87,7 @@ class Sketch:
 
     @classmethod
     def of(cls, digests: Digests, beside: Sketch | None = None) -> Sketch:
-        """Returns the sketch of records.
+        """Return the sketch of records.
 
         Args:
             digests: Shape (rows,), one of each.
@@ -107,7 +107,7 @@ class Sketch:
 
     @classmethod
     def of_all(cls, sketches: Sequence[Sketch]) -> Sketch:
-        """Returns the sketch of several sources together, whatever their order."""
+        """Return the sketch of several sources together, whatever their order."""
         digests = np.concatenate([np.empty(0, np.uint64), *(one.digests for one in sketches)])
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in sketches)])
         found, place = np.unique(digests, return_inverse=True)
@@ -116,7 +116,7 @@ class Sketch:
         return cls(found, summed, all(one.is_complete for one in sketches)).smallest()
 
     def smallest(self) -> Sketch:
-        """Returns what a sketch keeps of these."""
+        """Return what a sketch keeps of these."""
         return (
             self if len(self.digests) <= SKETCH_SIZE else Sketch(self.digests[:SKETCH_SIZE], self.counts[:SKETCH_SIZE], is_complete=False)
         )

@@ -36,12 +36,12 @@ KINDS = ("labels", "everything")
 
 
 def shown(table: ShownTable) -> str:
-    """Returns the name of the table of digests of a table's rows."""
+    """Return the name of the table of digests of a table's rows."""
     return f'"shown {table.name}"'
 
 
 def shown_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
-    """Returns the statement that makes ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``.
+    """Return the statement that makes ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``.
 
     It is right because each row below is counted with the one row that its nearest whole reference finds.
 
@@ -75,7 +75,7 @@ def shown_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
 
 
 def disclosed_persons_sql(unit: ShownTable, link: Sequence[str]) -> str:
-    """Returns the statement of ``key``, ``everything`` and ``labels`` of each person, as ``disclosed_sql`` has them of one table.
+    """Return the statement of ``key``, ``everything`` and ``labels`` of each person, as ``disclosed_sql`` has them of one table.
 
     Args:
         unit: The table with a row for each person, of which the digests are made.

@@ -25,7 +25,7 @@ ABSENT = -2
 
 
 def likeness_sql() -> str:
-    """Returns the statement that counts how much records are alike which no file tells to be in both.
+    """Return the statement that counts how much records are alike which no file tells to be in both.
 
     It is right because GROUP BY brings each content together once, with how often either source holds it.
     """
@@ -41,7 +41,7 @@ def likeness_sql() -> str:
 
 
 def common_persons_sql() -> str:
-    """Returns the statement that counts the persons of whom both sources hold records; a record of nobody has the person 0."""
+    """Return the statement that counts the persons of whom both sources hold records; a record of nobody has the person 0."""
     return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
 
 
@@ -64,7 +64,7 @@ class Identity(NamedTuple):
 
 
 def joined_sql(identity: Identity) -> str:
-    """Returns the statement that makes the table ``joined``: ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` ….
+    """Return the statement that makes the table ``joined``: ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` ….
 
     A record in both whose published values changed has a row for each release that is ``changed``.
 
@@ -88,7 +88,7 @@ def joined_sql(identity: Identity) -> str:
 
 
 def _levels(identity: Identity) -> list[tuple[str, ...]]:
-    """Returns by what records are paired, what pairs more of them later; records of nobody are never paired by their person."""
+    """Return by what records are paired, what pairs more of them later; records of nobody are never paired by their person."""
     untreated = ("untreated",) if identity.untreated else ()
     values = tuple(f"value_{number}" for number in identity.same)
     levels = [("content", "kept", *untreated), ("content", "kept")]
@@ -98,7 +98,7 @@ def _levels(identity: Identity) -> list[tuple[str, ...]]:
 
 
 def _kept(identity: Identity) -> str:
-    """Returns both tables with ``kept``: records of shared files are held against those alone, for elsewhere the same is another."""
+    """Return both tables with ``kept``: records of shared files are held against those alone, for elsewhere the same is another."""
     kept = {MINE: "1", THEIRS: "1" if identity.contents else "2"}
     return ", ".join(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept FROM {name})" for name, one in kept.items())
 
@@ -113,7 +113,7 @@ def _carried(identity: Identity) -> list[str]:
 
 
 def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
-    """Returns the step that puts records of both sides beside each other, each column once for either side."""
+    """Return the step that puts records of both sides beside each other, each column once for either side."""
     sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
     same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
     somebody = " AND m.person <> 0" if by[0] == "person" else ""
@@ -122,13 +122,13 @@ def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[
 
 
 def _left(identity: Identity, pairs: str, side: str, other: str, name: str) -> str:
-    """Returns the step that takes what is left of one side without a partner."""
+    """Return the step that takes what is left of one side without a partner."""
     columns = ", ".join(f"{side}_{column} AS {column}" for column in _carried(identity))
     return f"{name} AS (SELECT {columns} FROM {pairs} WHERE {other}_class IS NULL)"
 
 
 def _rows(identity: Identity) -> str:
-    """Returns the rows of the table: of pairs one, or one for each side, or all three."""
+    """Return the rows of the table: of pairs one, or one for each side, or all three."""
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
     both, mine, theirs = (
@@ -146,7 +146,7 @@ def _rows(identity: Identity) -> str:
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:
-    """Returns the statement that counts, for records in both, in this alone and in the other alone, how many there are and are at risk.
+    """Return the statement that counts, for records in both, in this alone and in the other alone, how many there are and are at risk.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
     joint class is what ``GROUP BY`` makes of the two classes of each; one that neither release publishes tells nothing.
@@ -181,7 +181,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
-    """Returns the statement that numbers the joint classes that a release publishes and that have somebody.
+    """Return the statement that numbers the joint classes that a release publishes and that have somebody.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column tells nothing of it.
@@ -200,23 +200,23 @@ def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Returns the statement of ``size`` and ``has_0`` … of each joint class, in the order of their numbers."""
+    """Return the statement of ``size`` and ``has_0`` … of each joint class, in the order of their numbers."""
     return f"SELECT size{''.join(f', has_{number}' for number in columns)} FROM {NUMBERED} ORDER BY number"
 
 
 def sets_table_sql() -> str:
-    """Returns the statement that makes the table of ``number`` of a column, ``digest`` and ``value``; a digest it lacks is one value."""
+    """Return the statement that makes the table of ``number`` of a column, ``digest`` and ``value``; a digest it lacks is one value."""
     return f"CREATE TABLE {SETS} (number BIGINT, digest UBIGINT, value UBIGINT)"
 
 
 def _each_value(rows: str, column: int) -> str:
-    """Returns rows with ``value``: once for each value of a person that a digest stands for."""
+    """Return rows with ``value``: once for each value of a person that a digest stands for."""
     own, each = f"(SELECT digest, value FROM {SETS} WHERE number = {column})", f"coalesce(s.value, r.value_{column})"
     return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.value_{column})"
 
 
 def joint_values_sql(column: int, *, persons: bool) -> str:
-    """Returns the statement of ``number``, ``value`` and ``times``: how many of a joint class have each value of a column.
+    """Return the statement of ``number``, ``value`` and ``times``: how many of a joint class have each value of a column.
 
     It is right because ``GROUP BY`` brings the records of a class and a value together once, and a person counts once for each of its
     values there, as in a class of one release.
@@ -235,7 +235,7 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
 
 
 def source_values_sql(table: str, column: int, *, persons: bool) -> str:
-    """Returns the statement of ``value`` and ``times`` of a whole source, whose records stand in a table.
+    """Return the statement of ``value`` and ``times`` of a whole source, whose records stand in a table.
 
     Args:
         table: Of the records of one release.
@@ -249,7 +249,7 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
 
 
 def values_at_risk_sql(*, persons: bool) -> str:
-    """Returns the statement that counts who is in a joint class of which the number is in ``failing``, everybody once.
+    """Return the statement that counts who is in a joint class of which the number is in ``failing``, everybody once.
 
     Args:
         persons: Whether persons are counted.

@@ -25,7 +25,7 @@ class RowSums:
         self.counts = np.zeros(persons, np.int64)
 
     def add(self, persons: NDArray[np.integer], digests: Digests) -> None:
-        """Adds rows; ``persons`` says whose each is. Both have the shape (rows,)."""
+        """Add rows; ``persons`` says whose each is. Both have the shape (rows,)."""
         if not len(persons):
             return
         # Rows of a person mostly stand together.
@@ -34,7 +34,7 @@ class RowSums:
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
     def of(self, digests: Digests) -> Digests:
-        """Returns digests of persons with the sums taken in, shape (persons,)."""
+        """Return digests of persons with the sums taken in, shape (persons,)."""
         combine(digests, self.sums)
         return digests
 
@@ -52,7 +52,7 @@ class ValueSets:
         self._values: list[Digests] = []
 
     def add(self, persons: NDArray[np.integer], values: Digests) -> None:
-        """Adds rows of persons, with the digests of their values, both of shape (rows,)."""
+        """Add rows of persons, with the digests of their values, both of shape (rows,)."""
         self._rows.add(persons, row_digests([values], len(values)))
         self._whose.append(persons.astype(np.int64))
         self._values.append(values)
@@ -68,7 +68,7 @@ class ValueSets:
         return np.where(self._rows.sums == NOBODY, np.uint64(1), self._rows.sums)
 
     def members(self) -> tuple[Digests, Digests]:
-        """Returns set and value of each member of each different set, each value of a set once."""
+        """Return set and value of each member of each different set, each value of a set once."""
         nothing = np.empty(0, np.uint64)
         if not self._whose:
             return nothing, nothing

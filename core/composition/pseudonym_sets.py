@@ -18,7 +18,7 @@ OLD, NEW, FOLDED = "known_before", "published_now", "known_now"
 
 
 def text_sql(columns: Sequence[str]) -> str:
-    """Returns the expression of one text of several columns, which no other values have: every value with its length, a null without.
+    """Return the expression of one text of several columns, which no other values have: every value with its length, a null without.
 
     Args:
         columns: Expressions.
@@ -28,7 +28,7 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Returns the statement of ``key``, ``everything`` and ``labels``: of each pseudonym of a release the digests of what it publishes.
+    """Return the statement of ``key``, ``everything`` and ``labels``: of each pseudonym of a release the digests of what it publishes.
 
     It is right because records that publish the same are counted together, and each member of a set enters its digest once, with its
     count: an exclusive or of equal members would else be nothing. A record without a pseudonym is joined to no other.
@@ -56,7 +56,7 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
 
 
 def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
-    """Returns the statement of ``key`` and ``owner``: whose the pseudonyms are that one person alone has.
+    """Return the statement of ``key`` and ``owner``: whose the pseudonyms are that one person alone has.
 
     Args:
         people: What is read as ``person`` and what the pseudonyms are.
@@ -70,7 +70,7 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
 
 
 def published_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
-    """Returns the statement that makes the table of what this release discloses: ``key``, ``owner``, ``everything`` and ``labels``, keyed.
+    """Return the statement that makes the table of what this release discloses: ``key``, ``owner``, ``everything`` and ``labels``, keyed.
 
     Args:
         digests: What is read as ``key``, ``everything`` and ``labels``.
@@ -89,7 +89,7 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
 
 
 def folded_sql(*, again: bool = False) -> str:
-    """Returns the statement that makes the table of what all releases disclose, this one among them.
+    """Return the statement that makes the table of what all releases disclose, this one among them.
 
     ``before`` and ``mine`` are the digests of what the earlier ones do, and this one does, null where they have not the pseudonym.
 
@@ -113,12 +113,12 @@ def folded_sql(*, again: bool = False) -> str:
 
 
 def remaining_pseudonyms_sql() -> str:
-    """Returns the statement of what is kept of all releases."""
+    """Return the statement of what is kept of all releases."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 
 
 def joined_people_sql(k: int) -> str:
-    """Returns the statement that counts people whom a release joins to earlier ones, and how many of them are below k.
+    """Return the statement that counts people whom a release joins to earlier ones, and how many of them are below k.
 
     ``people`` are in this release and in an earlier one; ``below_k`` share all that is disclosed with fewer than k, or came to do so
     because this release has them or has not; ``by_labels`` share with fewer than k what is disclosed in labels alone; ``smallest`` is how

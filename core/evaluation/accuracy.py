@@ -36,7 +36,7 @@ class Examples(NamedTuple):
 
 
 def accuracies(learnt: Examples, asked: Examples, seed: int) -> dict[str, float]:
-    """Returns the share of records that each learner tells rightly, taught on two folds of some and asked about the third of others.
+    """Return the share of records that each learner tells rightly, taught on two folds of some and asked about the third of others.
 
     A tree and a logistic regression fail in different ways where labels are wide: the one takes steps, the other is linear in shares.
 
@@ -73,12 +73,12 @@ def _told(learner: Any, features: Floats, target: NDArray[np.int64], asked: Floa
 
 
 def folds_of(size: int, seed: int) -> NDArray[np.int64]:
-    """Shares records out among folds, shape (size,): the same for records of the same number."""
+    """Share records out among folds, shape (size,): the same for records of the same number."""
     return np.random.default_rng(seed).permutation(size) % FOLDS
 
 
 def majority(target: NDArray[np.int64]) -> float:
-    """Returns the share of the most frequent code: what one is right in who knows nothing of a record."""
+    """Return the share of the most frequent code: what one is right in who knows nothing of a record."""
     return float(np.bincount(target).max() / len(target))
 
 
@@ -88,7 +88,7 @@ CATEGORIES = 40
 
 
 def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
-    """Puts the codes of a column into bands: numbers by rank into equal shares of the records, others by how frequent they are.
+    """Put the codes of a column into bands: numbers by rank into equal shares of the records, others by how frequent they are.
 
     Args:
         domain: Of the column.
@@ -111,7 +111,7 @@ def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
 
 
 def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
-    """Returns the share of each band in what each label may be, shape (labels, bands)."""
+    """Return the share of each band in what each label may be, shape (labels, bands)."""
     width = int(bands.max(initial=0)) + 1
     places = meaning.labels * width + bands[meaning.codes]
     sums = np.bincount(places, weights=(1 / meaning.members)[meaning.labels], minlength=len(meaning.members) * width)
@@ -120,7 +120,7 @@ def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
 
 
 def features_of(meaning: Meaning, domain: Domain) -> Floats:
-    """Returns what a learner gets of each label, shape (labels, features): of numbers the scaled mean of what it may be, then shares."""
+    """Return what a learner gets of each label, shape (labels, features): of numbers the scaled mean of what it may be, then shares."""
     numbers = as_numbers(domain.values)
     shares = band_shares(meaning, bands_of(domain, CATEGORIES if numbers is None else BANDS))
     if numbers is None or len(numbers) < 2:
@@ -137,7 +137,7 @@ CountQuery = tuple[Predicate, ...]
 
 
 def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], width: int, queries: int, seed: int) -> list[CountQuery]:
-    """Draws random counts over several QIDs: ranges of numbers and single values of others, as records drawn at random have them.
+    """Draw random counts over several QIDs: ranges of numbers and single values of others, as records drawn at random have them.
 
     Args:
         numbers: QIDs that get ranges.
@@ -159,7 +159,7 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
 
 
 def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
-    """Returns how many of some records each query counts, shape (queries,): each record by the share of what it may be.
+    """Return how many of some records each query counts, shape (queries,): each record by the share of what it may be.
 
     Args:
         queries: The queries.
@@ -177,7 +177,7 @@ def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[M
 
 
 def associations(codes: Codes, shares: Sequence[Floats]) -> Mapping[tuple[int, int], float]:
-    """Returns Cramér's V of every two columns, from 0 (independent) to 1, over bands of values.
+    """Return Cramér's V of every two columns, from 0 (independent) to 1, over bands of values.
 
     Args:
         codes: By column, shape (records,): the label of each record.

@@ -20,7 +20,7 @@ SAME_SHARE = 0.005
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """Returns a share as a percentage."""
+    """Return a share as a percentage."""
     return f"{100 * share:.{digits}f} %"
 
 
@@ -74,7 +74,7 @@ def _tenths(share: float) -> str:
 
 
 def measures(unit: str = "record") -> tuple[Measure, ...]:
-    """Returns in what a method can be better, in the order in which it is told; ``unit`` is what k counts."""
+    """Return in what a method can be better, in the order in which it is told; ``unit`` is what k counts."""
     return (
         _measure("more records kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
         _measure("less coarsening", "gcp", "GCP {:.4f}".format),
@@ -94,7 +94,7 @@ def measures(unit: str = "record") -> tuple[Measure, ...]:
 
 
 def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
-    """Returns which method to take at one k.
+    """Return which method to take at one k.
 
     Args:
         k: Of all the runs.
@@ -156,7 +156,7 @@ def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str, *, l
 
 
 def _same(one: float, other: float, margin: float) -> bool:
-    """Tells whether two figures differ by less than a margin, relative to the smaller one."""
+    """Return whether two figures differ by less than a margin, relative to the smaller one."""
     return one == other or abs(one - other) < margin * min(one, other)
 
 
@@ -169,7 +169,7 @@ def _better(measure: Measure, mine: Figures, other: Figures) -> bool:
 
 
 def summary(advice: Sequence[Advice]) -> str:
-    """Returns the advice for all k in one sentence: which method where."""
+    """Return the advice for all k in one sentence: which method where."""
     by_method: dict[str | None, list[str]] = {}
     for one in advice:
         by_method.setdefault(one.method, []).append(f"{one.k:,}")

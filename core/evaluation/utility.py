@@ -55,21 +55,21 @@ class Meaning:
         return members
 
     def share(self, chosen: Floats) -> Floats:
-        """Returns the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
+        """Return the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
         return np.bincount(self.labels, weights=chosen[self.codes]) / self.members
 
     def spread(self, counts: NDArray[np.int64]) -> Floats:
-        """Spreads the records of each label evenly over its codes: shape (labels,) in, (size,) out."""
+        """Spread the records of each label evenly over its codes: shape (labels,) in, (size,) out."""
         return np.bincount(self.codes, weights=(counts / self.members)[self.labels], minlength=self.size).astype(np.float64)
 
 
 def itself(size: int) -> Meaning:
-    """Returns the meaning of values that are published as they are, each label the code of the same number."""
+    """Return the meaning of values that are published as they are, each label the code of the same number."""
     return Meaning(np.arange(size), np.arange(size), size, np.zeros(size))
 
 
 def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
-    """Finds out what published labels stand for.
+    """Find out what published labels stand for.
 
     Args:
         texts: The label of each group, the two bounds with a bar between where there are two; None for a null.
@@ -97,7 +97,7 @@ LabelMeanings = dict[str | None, tuple[NDArray[np.int64], float]]
 
 
 def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> LabelMeanings:
-    """Returns the codes of every label of a level, or of all levels: the finest counts where two have a label in common."""
+    """Return the codes of every label of a level, or of all levels: the finest counts where two have a label in common."""
     known: LabelMeanings = {}
     for one in range(hierarchy.levels) if level is None else [level]:
         order = np.argsort(hierarchy.groups[one], kind="stable")
@@ -122,7 +122,7 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
 
 
 def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
-    """Writes two bounds, given as text, as one label; an open one is nothing before or behind the bar, and two of them are null."""
+    """Write two bounds, given as text, as one label; an open one is nothing before or behind the bar, and two of them are null."""
     both = pc.and_(low.is_null(), high.is_null())
     return pc.if_else(both, pa.scalar(None, pa.string()), pc.binary_join_element_wise(pc.fill_null(low, ""), pc.fill_null(high, ""), BOUND))
 
@@ -154,7 +154,7 @@ def _codes(
 def _set_codes(
     text: str, known: LabelMeanings, places: dict[str, int], numbers: Floats | None, domain: Domain
 ) -> tuple[NDArray[np.int64], float]:
-    """Reads ``{a, b}``, ``{a, b, null}`` and ``{[20 - 29], null}``; no code for what is none of them."""
+    """Read ``{a, b}``, ``{a, b, null}`` and ``{[20 - 29], null}``; no code for what is none of them."""
     beside = text.endswith(NULL_SET_END) and bool(domain.nulls)
     inner = text[1 : -len(NULL_SET_END)] if beside else text[1:-1]
     listed, null = _listed(inner, places), len(domain.values)
@@ -170,7 +170,7 @@ def _set_codes(
 
 
 def _listed(inner: str, places: dict[str, int]) -> list[int]:
-    """Returns the codes of the values that a set lists, which ascend; a value may hold commas itself. None if it lists others."""
+    """Return the codes of the values that a set lists, which ascend; a value may hold commas itself. None if it lists others."""
     pieces = inner.split(", ")
     most = 1 + max((text.count(", ") for text in places), default=0)
     rests: list[list[int] | None] = [None] * len(pieces) + [[]]
@@ -184,7 +184,7 @@ def _listed(inner: str, places: dict[str, int]) -> list[int]:
 
 
 def _ends(text: str) -> list[tuple[str, str]]:
-    """Returns the two ends of a range, an open one empty; nothing for what is no range."""
+    """Return the two ends of a range, an open one empty; nothing for what is no range."""
     if text.startswith("[") and len(parts := text[1:-1].split(" - ")) == 2:
         return [(parts[0], parts[1])]
     if len(parts := text.split(BOUND)) == 2:
@@ -193,7 +193,7 @@ def _ends(text: str) -> list[tuple[str, str]]:
 
 
 def _number(text: str, domain: Domain) -> float:
-    """Returns the number of an end; one that is not of the domain's type is nowhere."""
+    """Return the number of an end; one that is not of the domain's type is nowhere."""
     try:
         found = as_numbers(pa.array([text]).cast(domain.values.type))
     except pa.ArrowInvalid:
@@ -202,12 +202,12 @@ def _number(text: str, domain: Domain) -> float:
 
 
 def generalised(meaning: Meaning, counts: NDArray[np.int64]) -> float:
-    """Returns the mean NCP of the released records (Xu et al. 2006)."""
+    """Return the mean NCP of the released records (Xu et al. 2006)."""
     return float(np.dot(meaning.costs, counts) / counts.sum())
 
 
 def total_variation(before: NDArray[np.int64], after: Floats) -> float:
-    """Returns ½ Σ |p − q| of two distributions given as counts over the same values: 0 if equal, 1 if they have no value in common.
+    """Return ½ Σ |p − q| of two distributions given as counts over the same values: 0 if equal, 1 if they have no value in common.
 
     Over the *groups* of a full-domain release it would be 0 but for suppression; over the values it tells what uniform spread loses.
     """
@@ -222,7 +222,7 @@ class Predicate(NamedTuple):
     last: int
 
     def chosen(self, size: int) -> Floats:
-        """Returns 1 for the codes that it asks for, 0 for others, shape (size,)."""
+        """Return 1 for the codes that it asks for, 0 for others, shape (size,)."""
         codes = np.arange(size)
         return ((codes >= self.first) & (codes <= self.last)).astype(np.float64)
 
@@ -231,7 +231,7 @@ Query = tuple[Predicate, Predicate]
 
 
 def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], queries: int, seed: int) -> list[Query]:
-    """Draws random count queries: a range of one attribute and a category of another, in the source's own proportions.
+    """Draw random count queries: a range of one attribute and a category of another, in the source's own proportions.
 
     Both ends of a range, and the category, are values of records drawn at random, so that frequent values are asked for more often.
 
@@ -269,10 +269,10 @@ class Contingency:
     counts: NDArray[np.int64]
 
     def total(self, first: Floats, second: Floats) -> float:
-        """Returns Σ count · share of the first label · share of the second."""
+        """Return Σ count · share of the first label · share of the second."""
         return float(np.dot(self.counts, first[self.first] * second[self.second]))
 
 
 def relative_errors(true: Floats, estimated: Floats, records: int) -> Floats:
-    """Returns |estimate − truth| / max(truth, 0.1 % of the records) of each query, with the sanity bound of Xiao and Tao."""
+    """Return |estimate − truth| / max(truth, 0.1 % of the records) of each query, with the sanity bound of Xiao and Tao."""
     return np.abs(estimated - true) / np.maximum(true, max(SANITY * records, 1.0))

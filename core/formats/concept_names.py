@@ -67,7 +67,7 @@ class Concept(NamedTuple):
 
 
 def concept_names() -> Iterator[tuple[Concept, str, bool]]:
-    """Yields each name of the table with its concept, and whether it is the whole name of a column or nothing."""
+    """Yield each name of the table with its concept, and whether it is the whole name of a column or nothing."""
     for line in CONCEPTS.strip().splitlines():
         role, name, names = line.split(": ", 2)
         if role not in get_args(Role):
@@ -124,12 +124,12 @@ class NameReading(NamedTuple):
 
 
 def _folded(name: str) -> str:
-    """Returns a name with accents apart from their letters, and umlauts in two letters."""
+    """Return a name with accents apart from their letters, and umlauts in two letters."""
     return unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
 
 
 def name_words(name: str) -> Words:
-    """Returns the words of a column's name, in lower case and without accents; numbers are none."""
+    """Return the words of a column's name, in lower case and without accents; numbers are none."""
     plain = "".join(letter for letter in _folded(name) if not unicodedata.combining(letter))
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", plain)
     return tuple(word for word in re.split(r"[^a-z]+", parted.lower()) if word)
@@ -164,7 +164,7 @@ def _table() -> _Table:
 
 
 def concept_of(name: str) -> NameReading | None:
-    """Returns what a column of that name may be; None where the table has nothing of it."""
+    """Return what a column of that name may be; None where the table has nothing of it."""
     table, words = _table(), name_words(name)
     squashed = _squashed(name)
     for text in (squashed, squashed.rstrip("0123456789"), "".join(words)):
@@ -187,7 +187,7 @@ def concept_of(name: str) -> NameReading | None:
 
 
 def _without_ends(words: Words) -> Words:
-    """Returns words without those at either end that say little."""
+    """Return words without those at either end that say little."""
     first, after = 0, len(words)
     while after - first > 1 and words[after - 1] in IGNORED_WORDS:
         after -= 1
@@ -197,7 +197,7 @@ def _without_ends(words: Words) -> Words:
 
 
 def _longest(words: Words) -> Concept | None:
-    """Returns the concept of the longest name among some words: before a word such as `of`, else as near to the end as it can be."""
+    """Return the concept of the longest name among some words: before a word such as `of`, else as near to the end as it can be."""
     table = _table()
     ends = [place for place, word in enumerate(words) if word in HEADS]
     best: tuple[tuple[int, int, int, int], Concept] | None = None
@@ -215,7 +215,7 @@ def _longest(words: Words) -> Concept | None:
 
 
 def _by_rule(words: Words) -> Concept | None:
-    """Returns what words say together that say it in any language of the table: a number of persons or of events, a count, a moment."""
+    """Return what words say together that say it in any language of the table: a number of persons or of events, a count, a moment."""
     last, before = words[-1], set(words[:-1])
     if len(words) > 1 and last in NUMBERS:
         if words in _table().words:
@@ -239,7 +239,7 @@ def _by_rule(words: Words) -> Concept | None:
 
 @cache
 def _parts(word: str) -> Words:
-    """Returns the fewest known words that a word is written of; itself where it is none or known."""
+    """Return the fewest known words that a word is written of; itself where it is none or known."""
     known = _table().known
     if word in known or len(word) < 2 * FEWEST_LETTERS:
         return (word,)

@@ -121,13 +121,13 @@ NUMBERED: dict[Numbered, frozenset[str]] = {
 
 
 def words(name: str) -> list[str]:
-    """Returns the words of a column's name in lower case: ``dateOfBirth`` and ``date_of_birth`` have three."""
+    """Return the words of a column's name in lower case: ``dateOfBirth`` and ``date_of_birth`` have three."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return [word for word in re.split(r"[^a-z]+", parted.lower()) if word]
 
 
 def numbered_by(name: str) -> Numbered | None:
-    """Returns what a column of that name numbers or names, or None where its name does not tell.
+    """Return what a column of that name numbers or names, or None where its name does not tell.
 
     The last word that tells decides: ``patient_visit_id`` numbers visits.
     """

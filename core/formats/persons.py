@@ -21,14 +21,14 @@ CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash",
 
 
 def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Returns the columns that may say whose a record is; where a name says so, those that are named after persons."""
+    """Return the columns that may say whose a record is; where a name says so, those that are named after persons."""
     able = [one for one in proposals if _may_number(one) and one.profile.kind in {"integer", "text"}]
     named = [one for one in able if _repeats_by_name(one)]
     return named or [one for one in able if _repeats(one)]
 
 
 def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposal, Proposal], bool]) -> Proposal | None:
-    """Returns the column that seems to say whose a record is; None where there is none.
+    """Return the column that seems to say whose a record is; None where there is none.
 
     Units may be nested: a visit is of one patient. Of such columns the coarsest is taken, because whoever has several visits is one person.
     Of columns of which none determines another, or each the other, names decide, and then the number of values.
@@ -50,7 +50,7 @@ def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposa
 
 
 def _may_number(proposal: Proposal) -> bool:
-    """Tells whether a column may number people: what does, and what nobody knows; names are shared, and doctors have many patients."""
+    """Return whether a column may number people: what does, and what nobody knows; names are shared, and doctors have many patients."""
     if proposal.concept in {*SHARED, "a number of a record"}:
         return set(words(proposal.profile.name)) <= CODED
     return proposal.role == "identifier" or not proposal.concept

@@ -128,7 +128,7 @@ class Proposal:
 
 
 def propose(profile: ColumnProfile) -> Proposal:
-    """Returns a proposal: nothing whose values name people is published, and nothing that does not is thrown away."""
+    """Return a proposal: nothing whose values name people is published, and nothing that does not is thrown away."""
     hierarchy, hint = hierarchy_of(profile)
     named = concept_of(profile.name)
     question: Question | None = None
@@ -150,7 +150,7 @@ def _judged(role: Role, sure: float, reason: str) -> Judged:
 
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
-    """Returns what values tell, whatever the column is called."""
+    """Return what values tell, whatever the column is called."""
     telling = [look for look in profile.value_patterns if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK}]
     role = named.concept.role if named else None
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
@@ -171,7 +171,7 @@ def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | No
 
 
 def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
-    """Returns what the name tells, as far as values do not speak against it."""
+    """Return what the name tells, as far as values do not speak against it."""
     if named is None:
         # A column of such a name and no other word says who.
         said = set(words(profile.name))
@@ -244,7 +244,7 @@ def _by_counts(profile: ColumnProfile) -> Judged:
 
 
 def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
-    """Returns a hierarchy that fits the type, in YAML, and a hint where the user can do better; None where there is none."""
+    """Return a hierarchy that fits the type, in YAML, and a hint where the user can do better; None where there is none."""
     match profile.kind:
         case "boolean":
             return '{tree: {"*": ["true", "false"]}}', ""
@@ -266,12 +266,12 @@ def _is_code(profile: ColumnProfile) -> bool:
 
 
 def ranks(distinct: int) -> list[str]:
-    """Returns how many neighbouring values share a bin, level by level: 1, 4, 16, … below half the values."""
+    """Return how many neighbouring values share a bin, level by level: 1, 4, 16, … below half the values."""
     return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
 
 
 def widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
-    """Returns bin widths that nest (…, 1, 5, 10, 50, …) up to the span, at most six and the coarsest ones.
+    """Return bin widths that nest (…, 1, 5, 10, 50, …) up to the span, at most six and the coarsest ones.
 
     Whole numbers begin with 1, which keeps the values; other numbers with about a hundredth of the span, and with bins that are fewer
     than the distinct values where these are known: narrower ones would hold a value each.

@@ -39,7 +39,7 @@ class PublishedValues:
     null_as: pa.Array
 
     def apply(self, column: pa.Array) -> pa.Array:
-        """Returns what is published of a column, shape (n,), in its working type or a dictionary of it."""
+        """Return what is published of a column, shape (n,), in its working type or a dictionary of it."""
         if isinstance(column, pa.DictionaryArray):
             entries = self.apply(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
             codes = column.indices if not column.indices.null_count else pc.fill_null(column.indices, len(column.dictionary))
@@ -59,7 +59,7 @@ class PublishedValues:
         return known.take(pa.array(places))
 
     def without(self, gone: pa.Array) -> PublishedValues:
-        """Returns the same where some published values become what is published of the rest: ``other``, or null."""
+        """Return the same where some published values become what is published of the rest: ``other``, or null."""
         if not len(gone):
             return self
 
@@ -70,7 +70,7 @@ class PublishedValues:
         return replace(self, published_as=left(self.published_as), starts_as=left(self.starts_as), null_as=nulls)
 
     def write(self, path: Path) -> int:
-        """Writes it, for ``read_published_values``; returns its number of rows."""
+        """Write it, for ``read_published_values``; return its number of rows."""
         kinds = [np.full(len(self.distinct_values), KEPT, np.int8), np.full(len(self.starts), STEP, np.int8), np.full(2, REST, np.int8)]
         values = pa.concat_arrays([self.distinct_values, self.starts, pa.nulls(2, self.distinct_values.type)])
         published = pa.concat_arrays([self.published_as, self.starts_as, self.others_published_as, self.null_as])
@@ -81,7 +81,7 @@ class PublishedValues:
 
 
 def read_published_values(path: Path) -> PublishedValues:
-    """Reads what ``PublishedValues.write`` wrote."""
+    """Read what ``PublishedValues.write`` wrote."""
     with pa.memory_map(str(path)) as file:
         table = ipc.open_file(file).read_all()
     kind = table["kind"].to_numpy()
@@ -97,7 +97,7 @@ def _is_value(column: pa.Array) -> pa.Array:
 
 
 def value_keys(values: pa.Array) -> Keys:
-    """Returns values without null as numbers in the same order."""
+    """Return values without null as numbers in the same order."""
     kind = values.type
     if pt.is_decimal(kind):
         words = pa.concat_arrays([values.cast(pa.decimal128(38, kind.scale))]) if not pt.is_decimal256(kind) else values

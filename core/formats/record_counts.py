@@ -27,7 +27,7 @@ STATE, RECORDS, LENGTH, LONGEST = range(4)
 
 
 def transitions() -> NDArray[np.uint8]:
-    """Returns the state that a byte leads to, by the state before it times ``KINDS`` plus its kind; shape (states * KINDS,)."""
+    """Return the state that a byte leads to, by the state before it times ``KINDS`` plus its kind; shape (states * KINDS,)."""
     begun = [WITHIN, FIELD, QUOTED, FIELD, ENDED, RETURNED]
     rows = {
         **dict.fromkeys((FIELD, ENDED, RETURNED, PASSED), begun),
@@ -45,7 +45,7 @@ def transitions() -> NDArray[np.uint8]:
 
 @kernel
 def count_block(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
-    """Counts the records that end in a block.
+    """Count the records that end in a block.
 
     Args:
         block: Shape (bytes,).
@@ -85,7 +85,7 @@ class RecordCount(NamedTuple):
 
 
 def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> RecordCount:
-    """Counts the records of a CSV file in one reading.
+    """Count the records of a CSV file in one reading.
 
     Args:
         blocks: Its bytes, a part at a time.
@@ -106,7 +106,7 @@ def count_records(blocks: Iterable[bytes], delimiter: str, columns: int) -> Reco
 
 
 def _of_one_byte(blocks: Iterable[bytes], delimiter: bytes) -> Iterator[bytes]:
-    """Yields the bytes with a delimiter of one byte, and as many spaces as it had more, which mean nothing after it."""
+    """Yield the bytes with a delimiter of one byte, and as many spaces as it had more, which mean nothing after it."""
     if len(delimiter) == 1:
         yield from blocks
         return

@@ -49,7 +49,7 @@ class Scanned:
 
 
 def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> Scanned:
-    """Looks through a range.
+    """Look through a range.
 
     Args:
         blocks: Its bytes, a part at a time.
@@ -91,7 +91,7 @@ class _Block:
         self._borders = (QUOTE, NEWLINE, RETURN, ord(delimiter))
 
     def regular(self, inside: int) -> bool:
-        """Tells whether it is, if it begins inside of quotes or outside."""
+        """Return whether it is, if it begins inside of quotes or outside."""
         opening, closing = self.quotes[inside::2], self.quotes[1 - inside :: 2]
         if not (self._bordered(self._starts[opening]) and self._bordered(self._ends[closing])):
             return False
@@ -104,7 +104,7 @@ class _Block:
         return not np.any(empty)
 
     def lines(self, inside: int) -> tuple[NDArray[np.intp], set[int]]:
-        """Returns where lines end, and how many bytes their ends have."""
+        """Return where lines end, and how many bytes their ends have."""
         found = np.flatnonzero(self._here == NEWLINE)
         found = found[self._outside(found, inside)]
         returned = self._starts[found] == RETURN
@@ -119,7 +119,7 @@ class _Block:
 
 
 def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
-    """Returns where ranges of whole records begin, the end of the header first; None where quotes do not decide it.
+    """Return where ranges of whole records begin, the end of the header first; None where quotes do not decide it.
 
     Args:
         ranges: First byte of each range of a file, in order and without a gap, and what was found there.
@@ -138,7 +138,7 @@ def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
 
 
 def records_of(ranges: Sequence[Scanned]) -> int:
-    """Returns how many records a file has that was cut, the header included.
+    """Return how many records a file has that was cut, the header included.
 
     Args:
         ranges: What was found in its ranges, in order; no line is empty, as ``cuts`` sees to.

@@ -31,7 +31,7 @@ _FRONT_HERE, _WITHIN_HERE, _BACK_HERE = re.compile(_FRONT), re.compile(_AFTER + 
 
 
 def escape_csv_text(text: str) -> str:
-    """Returns a text as it stands in a CSV file."""
+    """Return a text as it stands in a CSV file."""
     within = _WITHIN_HERE.sub(_APART, text)
     return MARK + within if _FRONT_HERE.match(text) else within
 
@@ -42,19 +42,19 @@ def read_back(text: str) -> str:
 
 
 def escaped_csv_sql(column: str) -> str:
-    """Returns the expression that sets apart the text of a column, which is given as quoted."""
+    """Return the expression that sets apart the text of a column, which is given as quoted."""
     within = f"regexp_replace({column}, {_literal(_AFTER + _THEN)}, {_literal(_APART)}, 'g')"
     return f"CASE WHEN regexp_matches({column}, {_literal(_FRONT)}) THEN '''' || {within} ELSE {within} END"
 
 
 def read_back_sql(column: str) -> str:
-    """Returns the expression that undoes it."""
+    """Return the expression that undoes it."""
     bare = f"CASE WHEN {column}[1] = '''' THEN {column}[2:] ELSE {column} END"
     return f"regexp_replace({bare}, {_literal(_AFTER + MARK + _THEN)}, {_literal(_BARE)}, 'g')"
 
 
 def header(names: Sequence[str], delimiter: str) -> str:
-    """Returns the first line of a CSV file; a name that could fall apart under any delimiter stands in quotes."""
+    """Return the first line of a CSV file; a name that could fall apart under any delimiter stands in quotes."""
     special = {*CELL_SEPARATORS, *"\r\n'\"", delimiter}
     texts = [escape_csv_text(name) for name in names]
     # A single empty name would be an empty line.

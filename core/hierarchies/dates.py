@@ -22,7 +22,7 @@ DAYS_ALONE = {1, 86_400_000}
 
 
 def dates_levels(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Groups dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
+    """Group dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
 
     ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight, and there is neither top nor bottom: all
     days beyond these share a group.
@@ -52,7 +52,7 @@ def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
 
 
 def _numbers_per_day(kind: pa.DataType) -> int | None:
-    """Returns how many units a day has where dates are numbers; None with a time zone, whose days are not all alike."""
+    """Return how many units a day has where dates are numbers; None with a time zone, whose days are not all alike."""
     if pt.is_date32(kind):
         return 1
     if pt.is_date64(kind):
@@ -82,7 +82,7 @@ def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: 
 
 
 def _extent(days: NDArray[np.datetime64], unit: str, scale: int, spec: DateHierarchy) -> Extent:
-    """Returns from where to where the calendar units of some days reach, the last day included; open beyond the ends of the job."""
+    """Return from where to where the calendar units of some days reach, the last day included; open beyond the ends of the job."""
     if unit == "day":
         first = last = days.astype(np.int64)
     else:
@@ -105,7 +105,7 @@ def _extent(days: NDArray[np.datetime64], unit: str, scale: int, spec: DateHiera
 
 
 def _beyond(days: NDArray[np.datetime64], spec: DateHierarchy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns which days lie in the group up to ``bottom``, and which in that from ``top`` on."""
+    """Return which days lie in the group up to ``bottom``, and which in that from ``top`` on."""
     none = np.zeros(len(days), np.bool_)
     last, first = spec.last_below, spec.first_above
     below = none if last is None else days <= np.datetime64(last, "D")
@@ -136,7 +136,7 @@ def _padded(numbers: NDArray[np.int64], width: int) -> pa.Array:
 
 
 def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
+    """Group text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
     """

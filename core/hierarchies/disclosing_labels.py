@@ -31,7 +31,7 @@ _UNITS = {
 
 
 def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
-    """Counts the labels that tell a value which the job hides.
+    """Count the labels that tell a value which the job hides.
 
     Args:
         qid: A QID whose values may not be published as they are.
@@ -74,7 +74,7 @@ def disclosing_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
-    """Tells whether a calendar unit has a day between bottom and top; not if it is none of the calendar."""
+    """Return whether a calendar unit has a day between bottom and top; not if it is none of the calendar."""
     year, quarter, number = label.partition("-Q")
     try:
         if quarter:
@@ -144,7 +144,7 @@ def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def _beyond_groups(texts: pa.Array, table: LabelTable) -> int:
-    """Counts the labels that are no group, or bear the name of a value."""
+    """Count the labels that are no group, or bear the name of a value."""
     # Nothing of the values, but their type: a table of one column has no groups, and no arrays cannot be concatenated.
     groups = pa.concat_arrays([column.slice(0, 0) for column in table.columns[:1]] + list(table.columns[1:]))
     allowed = pc.and_(pc.is_in(texts, groups), pc.invert(pc.is_in(texts, table.columns[0])))

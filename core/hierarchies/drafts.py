@@ -44,7 +44,7 @@ class ValueBand(NamedTuple):
 
 
 def band_of(text: str) -> ValueBand | None:
-    """Returns the range that a text writes down; None if it is none."""
+    """Return the range that a text writes down; None if it is none."""
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         low, high = Decimal(found[2]), Decimal(found[3])
@@ -57,7 +57,7 @@ def band_of(text: str) -> ValueBand | None:
 
 
 def merged_label(bands: Sequence[ValueBand]) -> str:
-    """Returns what covers neighbouring ranges, from where the first begins to where the last ends."""
+    """Return what covers neighbouring ranges, from where the first begins to where the last ends."""
     first, last = bands[0], max(bands, key=lambda band: band.high)
     if first.low.is_infinite() and last.high.is_infinite():
         return "*"
@@ -103,7 +103,7 @@ class Draft:
 
 
 def draft_hierarchy(domain: Domain) -> Draft:
-    """Drafts a hierarchy.
+    """Draft a hierarchy.
 
     Args:
         domain: The values and counts of the column; of numbers, dates, truth values or texts.
@@ -123,7 +123,7 @@ def draft_hierarchy(domain: Domain) -> Draft:
 
 
 def _levels(values: Sequence[str], counts: NDArray[np.int64], kind: pa.DataType) -> tuple[str, list[Labels]]:
-    """Returns what the values are, and their labels at each level that may be kept."""
+    """Return what the values are, and their labels at each level that may be kept."""
     if pt.is_date(kind) or pt.is_timestamp(kind):
         return "dates, by month, quarter, year and decade", [[unit(text) for text in values] for unit in _CALENDAR]
     if not is_text(kind) and not pt.is_boolean(kind):
@@ -147,7 +147,7 @@ _CALENDAR: tuple[Callable[[str], str], ...] = (
 
 
 def _quantiles(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Returns bins of about equally many records, each level joining two of the one below."""
+    """Return bins of about equally many records, each level joining two of the one below."""
     bins = min(MOST_BINS, max(int(np.log2(max(len(values), 1))) - 1, 0))
     # By the middle of what a value has, so that one with half of all records is a bin of its own.
     middle = np.cumsum(counts) - counts / 2
@@ -165,7 +165,7 @@ def _ranges(values: Sequence[str], groups: NDArray[np.int64]) -> Labels:
 
 
 def _bands(values: Sequence[str]) -> list[Labels]:
-    """Returns ranges that stand in the data joined with their neighbours, two by two; what is no range is another group."""
+    """Return ranges that stand in the data joined with their neighbours, two by two; what is no range is another group."""
     read = [band_of(value) for value in values]
     found = sorted({band for band in read if band is not None})
     if len(found) < 3 or sum(band is None for band in read) > max(len(values) / 10, 1):
@@ -180,7 +180,7 @@ def _bands(values: Sequence[str]) -> list[Labels]:
 
 
 def _beginnings(values: Sequence[str]) -> list[Labels]:
-    """Returns the beginnings of codes: short texts without spaces, most of them with a digit."""
+    """Return the beginnings of codes: short texts without spaces, most of them with a digit."""
     if any(len(value) > LONGEST_CODE or " " in value for value in values):
         return []
     if sum(any(letter.isdigit() for letter in value) for value in values) < 0.8 * len(values):
@@ -189,7 +189,7 @@ def _beginnings(values: Sequence[str]) -> list[Labels]:
 
 
 def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Returns groups of texts that begin, or end, with the same word, where that is plain: most texts share one with another."""
+    """Return groups of texts that begin, or end, with the same word, where that is plain: most texts share one with another."""
     for pick, shape in ((0, "{} …"), (-1, "… {}")):
         heads = [words[pick].casefold() if (words := _WORD.findall(value)) else "" for value in values]
         several = {head for head, many in Counter(heads).items() if head and many > 1}
@@ -201,7 +201,7 @@ def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
 
 
 def _frequencies(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
-    """Returns the frequent values as they are and all others as one group, ever fewer of the first."""
+    """Return the frequent values as they are and all others as one group, ever fewer of the first."""
     names, inverse = np.unique(np.asarray(values, dtype=object), return_inverse=True)
     share = np.bincount(inverse, counts, len(names)) / max(counts.sum(), 1)
     return [[value if share[place] >= least else OTHER for value, place in zip(values, inverse, strict=True)] for least in RARE]

@@ -67,11 +67,11 @@ class Hierarchy:
         return max(self.top if self.height is None else self.height, 1)
 
     def is_suppressed_label(self, level: int) -> bool:
-        """Tells whether a level is that of ``*``."""
+        """Return whether a level is that of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
     def within(self, least: int, most: int) -> Hierarchy:
-        """Returns the same hierarchy without the levels above ``most``, none below ``least`` being published; numbers stay the same."""
+        """Return the same hierarchy without the levels above ``most``, none below ``least`` being published; numbers stay the same."""
         end = most + 1
         groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
         height = self.top if self.height is None else self.height
@@ -81,7 +81,7 @@ class Hierarchy:
         )  # fmt: skip
 
     def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
-        """Maps each group at one level to its group at the same or a coarser level.
+        """Map each group at one level to its group at the same or a coarser level.
 
         Returns:
             Shape ``(g,)`` with g groups at ``level_from``, uint32.
@@ -97,7 +97,7 @@ class Hierarchy:
 
 
 def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hierarchy:
-    """Applies the hierarchy of a QID to its observed domain.
+    """Apply the hierarchy of a QID to its observed domain.
 
     Args:
         qid: The QID as the job describes it.
@@ -129,28 +129,28 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
 
 
 def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
-    """Returns the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
+    """Return the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
     if not qid.hides:
         return 0
     return next(number for number, level in enumerate(levels) if number and not count_disclosing_labels(qid, level.labels, folder))
 
 
 def check_recounted(qid: QuasiIdentifier) -> None:
-    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source."""
+    """Refuse a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source."""
     kind = entry_of(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
-    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read."""
+    """Refuse what is wrong with a hierarchy whatever the data hold, before any of them is read."""
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)
 
 
 def _with_leaf(level: Level, group: str) -> Level:
-    """Puts the null into a group of a level, which may have been without values."""
+    """Put the null into a group of a level, which may have been without values."""
     place = pc.index(level.labels, pa.scalar(group, level.labels.type)).as_py()
     labels = level.labels if place >= 0 else pa.concat_arrays([level.labels, pa.array([group], level.labels.type)])
     groups = np.append(level.groups, np.uint32(place if place >= 0 else len(labels) - 1))

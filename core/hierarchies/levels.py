@@ -58,7 +58,7 @@ class DraftLevels:
 
 
 def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Numbers groups by first appearance.
+    """Number groups by first appearance.
 
     Args:
         keys: Shape ``(m,)``, int64 or Python integers: equal where two values share a group.
@@ -80,7 +80,7 @@ def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
 
 
 def labelled(published: pa.Array) -> Level:
-    """Makes the level at which values share a group exactly where they are published alike.
+    """Make the level at which values share a group exactly where they are published alike.
 
     Args:
         published: Shape ``(m,)``, strings without null: the label of each value.
@@ -94,7 +94,7 @@ _ISO = {"s": r"", "ms": r"\.000", "us": r"\.000000", "ns": r"\.000000000"}
 
 
 def spellings(values: pa.Array) -> list[pa.Array]:
-    """Writes the values of a domain as text, in each way in which a file may spell them, the preferred one first.
+    """Write the values of a domain as text, in each way in which a file may spell them, the preferred one first.
 
     Integers are decimal text, booleans ``true`` and ``false``, dates and timestamps ISO (with ``T`` or a space; the
     fraction of a second only where it is not zero), floats and decimals the shortest text that gives the
@@ -123,7 +123,7 @@ def spellings(values: pa.Array) -> list[pa.Array]:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Writes values as releases publish them where their column is text, shape (m,): whatever the method, one value has one text.
+    """Write values as releases publish them where their column is text, shape (m,): whatever the method, one value has one text.
 
     It is the preferred spelling, but a moment has a space between date and time, as CSV files have it. Nulls stay null.
     """
@@ -135,7 +135,7 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """Writes floats and decimals without exponent and without noise: a float as the shortest text that gives it back.
+    """Write floats and decimals without exponent and without noise: a float as the shortest text that gives it back.
 
     Args:
         values: Shape ``(m,)``, floating or decimal, without null.
@@ -178,7 +178,7 @@ _DIGITS = 18
 
 
 def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
-    """Scales numbers to integers: ``value = whole / 10**places``, exactly; a float stands for its shortest decimal text.
+    """Scale numbers to integers: ``value = whole / 10**places``, exactly; a float stands for its shortest decimal text.
 
     Args:
         values: Shape ``(m,)``, integer, finite float or decimal, without null.
@@ -200,7 +200,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
 
 
 def scaled(number: Decimal, places: int) -> int:
-    """Returns ``number * 10**places`` as an integer."""
+    """Return ``number * 10**places`` as an integer."""
     whole = Fraction(number) * 10**places
     if whole.denominator != 1:
         msg = f"a number with more than {places} decimal places"
@@ -209,7 +209,7 @@ def scaled(number: Decimal, places: int) -> int:
 
 
 def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
-    """Multiplies ascending integers by ``factor``, as Python integers where the results, moved by ``reach``, could overflow."""
+    """Multiply ascending integers by ``factor``, as Python integers where the results, moved by ``reach``, could overflow."""
     ends = [abs(int(end)) for end in (whole[:1].tolist() + whole[-1:].tolist())]
     if whole.dtype != object and factor < _ROOM and max(ends, default=0) * factor + reach < _ROOM:
         return whole * factor
@@ -217,7 +217,7 @@ def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
 
 
 def decimal_text(whole: ScaledIntegers, places: int) -> pa.Array:
-    """Writes ``whole / 10**places`` with exactly ``places`` decimal places.
+    """Write ``whole / 10**places`` with exactly ``places`` decimal places.
 
     Args:
         whole: Shape ``(g,)``.

@@ -34,7 +34,7 @@ class LabelTable:
 
 
 def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
-    """Reads and checks a CSV hierarchy; its path is relative to ``folder``."""
+    """Read and check a CSV hierarchy; its path is relative to ``folder``."""
     path = str(spec.csv)
     try:
         with spec.text(folder) as file:
@@ -55,7 +55,7 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
 
 
 def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelTable:
-    """Makes the table of some rows of labels, each from the value to its coarsest label."""
+    """Make the table of some rows of labels, each from the value to its coarsest label."""
     depth = len(rows[0])
     ragged = sum(len(row) != depth for row in rows)
     if ragged:
@@ -72,12 +72,12 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
 
 
 def csv_levels(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> DraftLevels:
-    """Looks the domain up in a CSV hierarchy."""
+    """Look the domain up in a CSV hierarchy."""
     return table_levels(qid, domain, read_table(qid, spec, folder))
 
 
 def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
-    """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy."""
+    """Look the domain up in a table; a last column of one single label is the ``*`` of the hierarchy."""
     rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
@@ -87,7 +87,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
-    """Returns the groups of the leaf that stands for nulls, finest first; none where no leaf does."""
+    """Return the groups of the leaf that stands for nulls, finest first; none where no leaf does."""
     leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
     if leaf is None or read is None:
         return ()
@@ -99,7 +99,7 @@ def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
-    """Returns the row at which a table lists each value."""
+    """Return the row at which a table lists each value."""
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:
@@ -115,7 +115,7 @@ def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
 
 
 def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> LabelTable:
-    """Lists the leaves of a tree, each with the labels of its ancestors from its parent to its root.
+    """List the leaves of a tree, each with the labels of its ancestors from its parent to its root.
 
     A group is its whole path. Two groups of one name would be published alike, so a name under two parents is refused.
     """
@@ -123,5 +123,5 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Looks the domain up in a tree."""
+    """Look the domain up in a tree."""
     return table_levels(qid, domain, tree_table(qid, spec))

@@ -32,7 +32,7 @@ class Placed:
 
 
 def placed(missing: Sequence[str], rows: Sequence[Row]) -> Placed:
-    """Finds a row for each missing value.
+    """Find a row for each missing value.
 
     Args:
         missing: The values as text.
@@ -68,7 +68,7 @@ def _number(text: str) -> float | None:
 
 
 def _between(value: str, numbers: Sequence[tuple[float, Row]]) -> Row | None:
-    """Returns the labels that the next lesser and the next greater number have both."""
+    """Return the labels that the next lesser and the next greater number have both."""
     number = _number(value)
     if number is None:
         return None
@@ -79,7 +79,7 @@ def _between(value: str, numbers: Sequence[tuple[float, Row]]) -> Row | None:
 
 
 def _beginnings(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Returns the labels of all values by what these begin with, at every length that codes have."""
+    """Return the labels of all values by what these begin with, at every length that codes have."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         for kept in range(LEAST_BEGINNING, min(len(row[0]), LONGEST_CODE) + 1):
@@ -88,7 +88,7 @@ def _beginnings(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _beginning(value: str, beginnings: dict[str, list[Row]]) -> Row | None:
-    """Returns the labels of all codes that begin as this one does, as far as any do, if these are several and have the same."""
+    """Return the labels of all codes that begin as this one does, as far as any do, if these are several and have the same."""
     if not any(letter.isdigit() for letter in value):
         return None
     for kept in range(min(len(value) - 1, LONGEST_CODE), LEAST_BEGINNING - 1, -1):
@@ -98,7 +98,7 @@ def _beginning(value: str, beginnings: dict[str, list[Row]]) -> Row | None:
 
 
 def _others(rows: Sequence[Row]) -> Row:
-    """Returns labels of a group of others, which ends where every row ends."""
+    """Return labels of a group of others, which ends where every row ends."""
     labels: list[str] = []
     for level in range(1, len(rows[0])):
         # Where the hierarchy has such a group already, what lies above it is said.

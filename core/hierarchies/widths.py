@@ -46,7 +46,7 @@ class _Grid:
 
 
 def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> DraftLevels:
-    """Bins a numerical domain by each width, aligned to multiples of it from the origin.
+    """Bin a numerical domain by each width, aligned to multiples of it from the origin.
 
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
     decimal place in use) and there is neither top nor bottom. Bins are not clipped to the domain, but to top and bottom, beyond which all
@@ -122,7 +122,7 @@ def _binned(kind: pa.DataType, whole: ScaledIntegers, grid: _Grid) -> Level:
 
 
 def _beyond(whole: ScaledIntegers, grid: _Grid) -> tuple[Flags, Flags]:
-    """Returns which values lie below ``bottom``, and which from ``top`` on."""
+    """Return which values lie below ``bottom``, and which from ``top`` on."""
     nowhere = np.zeros(len(whole), np.bool_)
     below = nowhere if grid.bottom is None else np.asarray(whole < grid.bottom, np.bool_)
     above = nowhere if grid.top is None else np.asarray(whole >= grid.top, np.bool_)
@@ -130,7 +130,7 @@ def _beyond(whole: ScaledIntegers, grid: _Grid) -> tuple[Flags, Flags]:
 
 
 def _open_ended(labels: pa.Array, texts: Bounds, under: Flags, over: Flags, close: str) -> pa.Array:
-    """Labels the groups beyond the ends, such as ``<= 17`` and ``>= 90``, and bins of a single integer by that."""
+    """Label the groups beyond the ends, such as ``<= 17`` and ``>= 90``, and bins of a single integer by that."""
     low, high = texts
     if close == "]":
         labels = pc.if_else(pc.equal(low, high), low, labels)
@@ -139,7 +139,7 @@ def _open_ended(labels: pa.Array, texts: Bounds, under: Flags, over: Flags, clos
 
 
 def _without_ends(bounds: Bounds, under: Flags, over: Flags) -> Bounds:
-    """Returns null for the low of what lies below ``bottom``, and for the high of what lies from ``top`` on."""
+    """Return null for the low of what lies below ``bottom``, and for the high of what lies from ``top`` on."""
     low, high = bounds
     return pc.if_else(pa.array(under), pa.scalar(None, low.type), low), pc.if_else(pa.array(over), pa.scalar(None, high.type), high)
 

@@ -23,7 +23,7 @@ SMALL_DENSE = 1 << 22
 
 
 def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
-    """Returns how the groups at a node are packed into cells."""
+    """Return how the groups at a node are packed into cells."""
     return Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
@@ -42,12 +42,12 @@ class Cells(NamedTuple):
 
 
 def narrow(root: Histogram) -> NDArray[np.signedinteger[Any]]:
-    """Returns the counts of a histogram in a type that is as narrow as its records allow, and so are all sums of them."""
+    """Return the counts of a histogram in a type that is as narrow as its records allow, and so are all sums of them."""
     return root.counts.astype(np.int32 if root.records < 1 << 31 else np.int64, copy=False)
 
 
 def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Merges the cells of a histogram into those of a coarser node.
+    """Merge the cells of a histogram into those of a coarser node.
 
     Args:
         histogram: Cells of a node that is nowhere coarser than ``node``.
@@ -61,7 +61,7 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
 def positions_of_finer_cells(
     coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]
 ) -> NDArray[Any]:
-    """Returns where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
+    """Return where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
 
     Args:
         coarse: The histogram, of some axes, the first ones.
@@ -81,7 +81,7 @@ def positions_of_finer_cells(
 def radix_weights(
     fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
+    """Return what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
 
     Args:
         fine: The finer node, which may have further axes.
@@ -95,7 +95,7 @@ def radix_weights(
 
 
 def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Returns the cells of a coarser node, ascending, and their counts.
+    """Return the cells of a coarser node, ascending, and their counts.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``.
@@ -120,7 +120,7 @@ def added_up(
     worth: NDArray[np.int64],
     product: int,
 ) -> NDArray[np.signedinteger[Any]]:
-    """Adds cells up in an array with an entry for each that there could be, shape (product,).
+    """Add cells up in an array with an entry for each that there could be, shape (product,).
 
     Args:
         codes: Shape (cells, codes).
@@ -152,12 +152,12 @@ def added_up(
 
 
 def fits_array(packing: Packing, cells: int) -> bool:
-    """Tells whether so many cells are best added into an array with an entry for each that there could be."""
+    """Return whether so many cells are best added into an array with an entry for each that there could be."""
     return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Numbers the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
+    """Number the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
@@ -172,28 +172,28 @@ def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -
 
 
 def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
-    """Makes a hash table for so many cells."""
+    """Make a hash table for so many cells."""
     return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
 
 
 def summed_cells(
     cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[PackedWords, NDArray[np.signedinteger[Any]]]:
-    """Returns the cells of a coarser node, in any order, and their counts: a hash table in place of the sort."""
+    """Return the cells of a coarser node, in any order, and their counts: a hash table in place of the sort."""
     words = _words_of(cells, node, packing, hierarchies)
     rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
     return tuple(word[rows] for word in words), sums
 
 
 def _words_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> PackedWords:
-    """Returns the cell of a coarser node that each cell falls into: arrays of shape (cells,)."""
+    """Return the cell of a coarser node that each cell falls into: arrays of shape (cells,)."""
     starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     within = (slice(word[0], word[-1] + 1) for word in packing.words)
     return tuple(number_cells(cells.codes[:, mine], starts[mine], worth) for mine in within)
 
 
 def _keys_of(words: PackedWords) -> NDArray[np.int64]:
-    """Returns one number that tells cells of several words apart, shape (cells,); of one word that word itself."""
+    """Return one number that tells cells of several words apart, shape (cells,); of one word that word itself."""
     if len(words) == 1:
         return words[0]
     size, key = len(words[0]), words[0].copy()

@@ -49,19 +49,19 @@ class Combinations:
 
     @staticmethod
     def fit(packing: Packing, qids: int, records: int) -> bool:
-        """Tells whether a combination and its count are one number together."""
+        """Return whether a combination and its count are one number together."""
         told_apart = Packing(packing.sizes[:qids])
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + records.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         mine = self._rows[self._filled : self._filled + len(counts)]
         np.left_shift(number_cells(codes, *self._worth.tables(bundles)), self._bits, out=mine)
         mine += counts
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns which numbers of records there are, ascending, and how many combinations have each; nothing can be added afterwards."""
+        """Return which numbers of records there are, ascending, and how many combinations have each; nothing can be added afterwards."""
         rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 
@@ -86,7 +86,7 @@ class Combinations:
         return np.append(small, sizes), np.append(tally[small], combinations)
 
     def _cuts(self, runs: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Returns where to cut sorted runs into parts of about equally many rows between combinations, shape (parts + 1, runs)."""
+        """Return where to cut sorted runs into parts of about equally many rows between combinations, shape (parts + 1, runs)."""
         if self._filled < PARTS * LEAST_ROWS:
             return np.array([[0] * len(runs), [len(run) for run in runs]])
         # Runs are of chunks as they came, and need not be alike.

@@ -36,11 +36,11 @@ class Ascending(NamedTuple):
     counts: NDArray[np.int64]
 
     def part(self, first: int, last: int) -> Ascending:
-        """Returns some neighbours."""
+        """Return some neighbours."""
         return Ascending(self.cells[first:last], self.counts[first:last])
 
     def only_read(self) -> Ascending:
-        """Returns views that cannot be written, as those of files are: loops are compiled for the one kind and for the other."""
+        """Return views that cannot be written, as those of files are: loops are compiled for the one kind and for the other."""
         views = Ascending(self.cells.view(), self.counts.view())
         for view in views:
             view.flags.writeable = False
@@ -48,7 +48,7 @@ class Ascending(NamedTuple):
 
 
 def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
-    """Sums histograms, at least one.
+    """Sum histograms, at least one.
 
     Each range of cells is brought together from all of them and sorted by its digits, on several cores; every row is moved a few times,
     however many histograms there are.
@@ -76,7 +76,7 @@ def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
 
 
 def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
-    """Returns where each range begins in each histogram, and where the last one ends, shape (ranges + 1, histograms)."""
+    """Return where each range begins in each histogram, and where the last one ends, shape (ranges + 1, histograms)."""
     some = np.sort(np.concatenate([part.cells[::CELLS_PER_SAMPLE] for part in parts]))
     cuts = np.unique(some[[len(some) * number // ranges for number in range(1, ranges)]]) if len(some) else some
     # Equal cells are in one range, whichever histogram they are of.
@@ -85,7 +85,7 @@ def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
 
 
 def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
-    """Sums some neighbouring cells of histograms whose counts have so many bits at most; returns how many different ones there are."""
+    """Sum some neighbouring cells of histograms whose counts have so many bits at most; return how many different ones there are."""
     some = [part for part in parts if len(part.cells)]
     if not some:
         return 0
@@ -102,7 +102,7 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
 
 
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
-    """Sums neighbouring cells that are so far apart that a cell and its count are more than one number."""
+    """Sum neighbouring cells that are so far apart that a cell and its count are more than one number."""
     cells, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     low = int(cells.min())
     # The lesser of two numbers without a sign stays so, however far apart they are and wherever they begin.
@@ -114,7 +114,7 @@ def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
 
 
 def _closed(into: Ascending, bounds: Sequence[tuple[int, int]]) -> Ascending:
-    """Moves the sums of ranges together, which leave room where several histograms have a cell, and returns them."""
+    """Move the sums of ranges together, which leave room where several histograms have a cell, and returns them."""
     end = bounds[0][1]
     for first, last in bounds[1:]:
         if first > end:
@@ -133,7 +133,7 @@ SPAN = 2**63
 
 
 def count_values(column: pa.Array) -> pa.Table:
-    """Counts the distinct values of one batch of one column.
+    """Count the distinct values of one batch of one column.
 
     Args:
         column: Shape (n,), any type that can be a QID, or a dictionary of it.
@@ -166,7 +166,7 @@ def count_values(column: pa.Array) -> pa.Table:
 
 
 def _count_keys(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
-    """Returns the different ones of some numbers, ascending, and how often each is there."""
+    """Return the different ones of some numbers, ascending, and how often each is there."""
     if not len(keys):
         return keys, np.zeros(0, np.int64)
     low, high = int(keys.min()), int(keys.max())
@@ -188,10 +188,10 @@ class _Sum(Protocol):
     """Values of one QID and how often each is there, added up."""
 
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
-        """Adds values, each once, and their counts."""
+        """Add values, each once, and their counts."""
 
     def result(self) -> Counted:
-        """Returns all that were added."""
+        """Return all that were added."""
 
 
 class _OfKeys:
@@ -257,32 +257,32 @@ class DomainCounter:
         self._sums: list[_Sum] = [_OfKeys(dtype) if is_sortable(dtype) else _OfValues(dtype) for dtype in types]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Counts one batch whose columns are the QIDs in job order."""
+        """Count one batch whose columns are the QIDs in job order."""
         for position, (axis, dtype) in enumerate(zip(self._sums, self._types, strict=True)):
             rows = count_values(batch.column(position))
             axis.put(rows["value"].combine_chunks().cast(dtype), rows["count"].to_numpy())
 
     def merge(self, table: pa.Table) -> None:
-        """Adds a domain table that was counted elsewhere."""
+        """Add a domain table that was counted elsewhere."""
         for position, (axis, dtype) in enumerate(zip(self._sums, self._types, strict=True)):
             rows = rows_of_axis(table, position)
             axis.put(rows.values.cast(dtype), rows.counts)
 
     def counted(self) -> Iterator[Counted]:
-        """Yields the values of each QID, ascending with its null last."""
+        """Yield the values of each QID, ascending with its null last."""
         return (axis.result() for axis in self._sums)
 
     def blocks(self) -> Iterator[pa.Table]:
-        """Yields the domain table in pieces that take little room beside the values."""
+        """Yield the domain table in pieces that take little room beside the values."""
         return domain_blocks(self.counted(), self._types)
 
     def table(self) -> pa.Table:
-        """Returns the domain table, each QID's values ascending with its null last."""
+        """Return the domain table, each QID's values ascending with its null last."""
         return pa.concat_tables(self.blocks()).combine_chunks()
 
 
 def add_up(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCounter:
-    """Returns a counter of all that the domain tables of chunks have counted."""
+    """Return a counter of all that the domain tables of chunks have counted."""
     counter = DomainCounter(types)
     for table in tables:
         counter.merge(table)

@@ -63,7 +63,7 @@ class Histogram:
 
 
 def count_cells(words: PackedWords, product: int, counts: NDArray[np.int64] | None = None) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Adds up equal cells.
+    """Add up equal cells.
 
     Args:
         words: Arrays of shape (n,), int64.
@@ -111,14 +111,14 @@ class HistogramCounter:
         self._counted: tuple[PackedWords, NDArray[np.int64]] | None = None
 
     def add(self, words: PackedWords) -> None:
-        """Counts one batch of packed records."""
+        """Count one batch of packed records."""
         self._pending.append(words)
         self._rows += len(words[0])
         if self._rows >= COMPACT_KEYS:
             self._compact()
 
     def result(self) -> tuple[PackedWords, NDArray[np.int64]]:
-        """Returns the distinct cells so far, ascending, with their counts."""
+        """Return the distinct cells so far, ascending, with their counts."""
         self._compact()
         assert self._counted is not None
         return self._counted
@@ -136,7 +136,7 @@ class HistogramCounter:
 
 
 def merge_way(product: int, rows: int, memory: int) -> MergeWay:
-    """Chooses how the histograms of chunks are summed: the cheapest way that takes at most half the memory.
+    """Choose how the histograms of chunks are summed: the cheapest way that takes at most half the memory.
 
     Args:
         product: Number of cells that there could be.
@@ -153,7 +153,7 @@ def merge_way(product: int, rows: int, memory: int) -> MergeWay:
 
 
 def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sums histograms of one word, part by part, in an array of ``product`` entries."""
+    """Sum histograms of one word, part by part, in an array of ``product`` entries."""
     dense = np.zeros(product, np.int64)
     for (cells,), counts in parts:
         add_numbers(cells, counts, dense)
@@ -162,7 +162,7 @@ def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: i
 
 
 def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sums histograms in memory, at least one; arrays of a single one are returned as they are."""
+    """Sum histograms in memory, at least one; arrays of a single one are returned as they are."""
     waiting = list(parts)
     if len(waiting[0][0]) == 1:
         cells, counts = sum_ascending([Ascending(words[0], counts) for words, counts in waiting])
@@ -177,7 +177,7 @@ def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product:
 
 
 def merge_sql(files: Sequence[str], words: int) -> str:
-    """Returns the statement that sums the histograms of chunks into one, ascending by cell.
+    """Return the statement that sums the histograms of chunks into one, ascending by cell.
 
     It is right because counts of disjoint chunks add up, and DuckDB spills both the hash table and the sort.
 

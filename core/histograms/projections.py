@@ -56,7 +56,7 @@ class Bundles:
         return [[prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles] for bundles in self._bundles]
 
     def codes(self, words: PackedWords) -> NDArray[np.unsignedinteger[Any]]:
-        """Takes cells apart, shape (cells, bundles)."""
+        """Take cells apart, shape (cells, bundles)."""
         codes = np.empty((len(words[0]), self.number), self.dtype)
         first = 0
         for word, sizes in zip(words, self._sizes, strict=True):
@@ -65,14 +65,14 @@ class Bundles:
         return codes
 
     def varying_bundles(self, sizes: Sequence[int]) -> list[int]:
-        """Returns the places of the bundles that tell cells apart, whose QIDs have as many groups as given; at least one."""
+        """Return the places of the bundles that tell cells apart, whose QIDs have as many groups as given; at least one."""
         flat = [bundle for bundles in self._bundles for bundle in bundles]
         return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
 
     def bundle_weights(
         self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth.
+        """Return where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth.
 
         Args:
             of_qids: Per QID, shape (groups,).
@@ -90,7 +90,7 @@ class Bundles:
 
 
 def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
-    """Returns what each group of a finer node adds to the number of a cell of a coarser one, per QID, shape (groups,).
+    """Return what each group of a finer node adds to the number of a cell of a coarser one, per QID, shape (groups,).
 
     Args:
         fine: The finer node.
@@ -115,11 +115,11 @@ class GroupWeights:
 
     @classmethod
     def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
-        """Returns what the groups of a finer node are worth in the cells of a coarser one."""
+        """Return what the groups of a finer node are worth in the cells of a coarser one."""
         return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns where each bundle starts, and what each of its codes is worth."""
+        """Return where each bundle starts, and what each of its codes is worth."""
         # Chunks that are coded alike come with the same bundles.
         if self._of is None or self._of[0] is not bundles:
             self._of = bundles, bundles.bundle_weights(self._of_qids)
@@ -143,7 +143,7 @@ class Projection:
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
     @property
@@ -152,7 +152,7 @@ class Projection:
         return int(np.count_nonzero(self._dense))
 
     def result(self) -> Histogram:
-        """Returns the sum; nothing can be added afterwards."""
+        """Return the sum; nothing can be added afterwards."""
         cells, counts = occupied(self._dense)
         # A slice would keep the whole array alive.
         self._dense = np.empty(0, self._dense.dtype)
@@ -175,7 +175,7 @@ class SparseProjection:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         words = tuple(number_cells(codes, *worth.tables(bundles)) for worth in self._worths)
         self._parts.append(count_cells(words, self._packing.product, counts))
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
@@ -188,7 +188,7 @@ class SparseProjection:
         return sum(len(counts) for _, counts in self._parts)
 
     def result(self) -> Histogram:
-        """Returns the sum."""
+        """Return the sum."""
         # A source without chunks has a histogram too.
         empty = (tuple(np.empty(0, np.int64) for _ in self._packing.words), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
@@ -208,7 +208,7 @@ class ProjectedCells:
         self._find = finder(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        """Returns the place of cells given by the codes that ``bundles`` made of them, shape (cells,)."""
+        """Return the place of cells given by the codes that ``bundles`` made of them, shape (cells,)."""
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
@@ -245,14 +245,14 @@ class LinearCounting:
 
     @staticmethod
     def bytes_for(most: int) -> int:
-        """Returns the size of all marks, a power of two."""
+        """Return the size of all marks, a power of two."""
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Marks cells given by the codes that ``bundles`` made of them."""
+        """Mark cells given by the codes that ``bundles`` made of them."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def turn(self) -> None:
-        """Goes on to the next share of the marks: everything is to be added once more."""
+        """Go on to the next share of the marks: everything is to be added once more."""
         self._share += 1
         self._marks.fill(0)

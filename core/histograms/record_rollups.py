@@ -43,7 +43,7 @@ class CountGrid(NamedTuple):
 
 
 def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
-    """Rolls a grid up.
+    """Roll a grid up.
 
     Args:
         grid: Of a node that is nowhere coarser than ``node``.
@@ -60,14 +60,14 @@ def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[
 
 
 def _order(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
-    """Returns the axes that become shorter in the order that costs least: what an axis leaves, the next one has to read."""
+    """Return the axes that become shorter in the order that costs least: what an axis leaves, the next one has to read."""
     costs = [LAST_AXIS if axis == len(fine) - 1 else 1 for axis in range(len(fine))]
     saved = [(1 - to / of) / cost for of, to, cost in zip(fine, coarse, costs, strict=True)]
     return sorted((axis for axis, share in enumerate(saved) if share), key=lambda axis: -saved[axis])
 
 
 def _fold(counts: Counts, to: NDArray[np.int64], groups: int) -> Counts:
-    """Adds up the middle axis of an array of three by the group of each of its entries; one-dimensional."""
+    """Add up the middle axis of an array of three by the group of each of its entries; one-dimensional."""
     outer, _, inner = counts.shape
     if inner == 1:
         out: Counts = np.zeros((outer, groups), counts.dtype)
@@ -160,7 +160,7 @@ class Occupied:
         return codes
 
     def varying_codes(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> BundledCodes:
-        """Returns what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
+        """Return what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
 
         Args:
             node: Level of each QID; its cells are one word.
@@ -192,7 +192,7 @@ class RecordRollUps(RollUps[Form]):
         super().__init__(Occupied(root.node, root.packing, root.words, narrow(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Returns the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
+        """Return the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
 
         Args:
             node: Level of each QID.
@@ -202,7 +202,7 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(self._at(node, keep=keep).counts)
 
     def cells(self, node: Node, *, keep: bool = False) -> Histogram:
-        """Returns the histogram of a node at or above the root's; arguments as for ``counts``."""
+        """Return the histogram of a node at or above the root's; arguments as for ``counts``."""
         made, packing = self._at(node, keep=keep), packing_of(node, self._hierarchies)
         if isinstance(made, CountGrid):
             found, counts = occupied(made.counts)
@@ -211,7 +211,7 @@ class RecordRollUps(RollUps[Form]):
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
     def counted(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
-        """Returns what ``counts`` does, and what unpacks the cells of the node that are chosen by a mask of shape (cells,)."""
+        """Return what ``counts`` does, and what unpacks the cells of the node that are chosen by a mask of shape (cells,)."""
         made = self._at(node, keep=keep)
 
         def chosen(which: NDArray[np.bool_]) -> Cells:
@@ -222,7 +222,7 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(made.counts), chosen
 
     def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the root's cells, the class of each at a node, and the records of each class."""
+        """Return the root's cells, the class of each at a node, and the records of each class."""
         cells = self._root_cells
         self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)
@@ -279,7 +279,7 @@ class RecordRollUps(RollUps[Form]):
 
 
 def _taken_apart(form: Form) -> Cells:
-    """Returns the occupied cells of a form by the groups of each QID."""
+    """Return the occupied cells of a form by the groups of each QID."""
     if isinstance(form, CountGrid):
         number, counts = occupied(form.counts)
         return Cells(form.node, form.packing.unpack((number,)), counts)

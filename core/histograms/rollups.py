@@ -73,7 +73,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         self.made = 0
 
     def _base(self, node: Node) -> CachedCounts:
-        """Returns a histogram from which the node is cheap, making those between that are worth it."""
+        """Return a histogram from which the node is cheap, making those between that are worth it."""
         finer = np.flatnonzero((self._nodes <= np.array(node)[:, None]).all(axis=0))
         index = int(finer[self._works[finer].argmin()])
         base = self._kept[index]
@@ -86,7 +86,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         return base
 
     def _between(self, base: CachedCounts, node: Node) -> Node:
-        """Returns a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
+        """Return a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
         step = list(base.node)
         sizes, most = [self._sizes[qid][level] for qid, level in enumerate(step)], self._most_between(base)
         product = prod(sizes)
@@ -100,7 +100,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         return tuple(step)
 
     def _promising(self, step: list[int], node: Node) -> Callable[[], int]:
-        """Returns what tells which QID is best taken one level up: cells saved per share of nodes that could no longer be made from there.
+        """Return what tells which QID is best taken one level up: cells saved per share of nodes that could no longer be made from there.
 
         Args:
             step: Level of each QID, changed between calls: the QID that was told goes one level up.
@@ -138,10 +138,10 @@ class RollUps(ABC, Generic[CachedCounts]):
 
     @abstractmethod
     def _keep(self, base: CachedCounts, node: Node) -> CachedCounts:
-        """Rolls up a node between, and keeps it."""
+        """Roll up a node between, and keeps it."""
 
     def _put(self, made: CachedCounts, base: CachedCounts) -> None:
-        """Keeps a histogram that was rolled up from another."""
+        """Keep a histogram that was rolled up from another."""
         room = self._room(made)
         price = self._work(base) / max(room, 1)
         self._kept.append(made)
@@ -153,7 +153,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         self._let_go(self._capacity)
 
     def _let_go(self, capacity: float) -> None:
-        """Lets kept histograms go until they take no more than that; the root stays."""
+        """Let kept histograms go until they take no more than that; the root stays."""
         while len(self._kept) > MOST_CACHED or sum(self._rooms) > capacity:
             least = min(range(1, len(self._kept)), key=self._standing.__getitem__)
             self._gone = self._standing[least]
@@ -162,18 +162,18 @@ class RollUps(ABC, Generic[CachedCounts]):
             self._nodes, self._works = np.delete(self._nodes, least, axis=1), np.delete(self._works, least)
 
     def _most_between(self, base: CachedCounts) -> int:
-        """Returns how many cells a node on the way from a histogram may have at most."""
+        """Return how many cells a node on the way from a histogram may have at most."""
         return len(base.counts) // SHRINK
 
     def _work(self, kept: CachedCounts) -> int:
-        """Returns what rolling a histogram up costs, in cells."""
+        """Return what rolling a histogram up costs, in cells."""
         return len(kept.counts)
 
     def _room(self, kept: CachedCounts) -> int:
-        """Returns how much of the capacity a kept histogram takes."""
+        """Return how much of the capacity a kept histogram takes."""
         return len(kept.counts)
 
 
 def pays_to_cache(base: int, made: int) -> bool:
-    """Tells whether a histogram is so much less work than what it was rolled up from that keeping it pays."""
+    """Return whether a histogram is so much less work than what it was rolled up from that keeping it pays."""
     return base > LARGE and 2 * made <= base

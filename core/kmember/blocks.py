@@ -16,7 +16,7 @@ Step = tuple[int, int, int]
 
 @kernel
 def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Looks at each record once and takes the best of all its steps, if any lowers the price; returns how many did."""
+    """Looks at each record once and takes the best of all its steps, if any lowers the price; return how many did."""
     steps, nothing = whole(0), (whole(0), whole(-1), whole(-1))
     owners, sizes, before, spared = classes.owners, classes.sizes, classes.prices, classes.spared
     for row in range(owners.shape[0]):
@@ -39,7 +39,7 @@ def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) ->
 
 @kernel
 def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int) -> Step:
-    """Returns what the best move of a record of a class of more than k to another one gains, that class, and -1."""
+    """Return what the best move of a record of a class of more than k to another one gains, that class, and -1."""
     own = whole(classes.owners[row])
     size, best = classes.sizes[own], (whole(0), whole(-1), whole(-1))
     if persons_in(records, classes, own, row, whole(-1)) < k:
@@ -59,7 +59,7 @@ def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
-    """Returns what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
+    """Return what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
     own = whole(classes.owners[row])
     size = classes.sizes[own]
     saved = size * (classes.prices[own] - classes.spared[row])
@@ -87,7 +87,7 @@ def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
-    """Returns what it gains that two records change places, or anything up to ``least`` where it gains no more than that.
+    """Return what it gains that two records change places, or anything up to ``least`` where it gains no more than that.
 
     Args:
         records: Of the block.
@@ -120,7 +120,7 @@ def improve_blocks(
     anew: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Betters the classes of each block; none is left with more that is published than it came with.
+    """Better the classes of each block; none is left with more that is published than it came with.
 
     Args:
         places: Shape (n, columns), int32: the records, block by block.
@@ -156,7 +156,7 @@ def improve_blocks(
 def _best_of(
     records: CodedRecords, given: RankPositions, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
 ) -> RankPositions:
-    """Returns the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
+    """Return the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
         given = _split(records, given, k, prices)
@@ -174,7 +174,7 @@ def _best_of(
 
 @kernel
 def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices) -> RankPositions:
-    """Grows classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
+    """Grow classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
     numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
     names, first = whole(0), whole(0)
     for row in range(owners.shape[0]):
@@ -198,7 +198,7 @@ def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices)
 def _better(
     records: CodedRecords, owners: RankPositions, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
 ) -> tuple[RankPositions, int, int]:
-    """Betters classes, unless more were published then.
+    """Better classes, unless more were published then.
 
     Returns:
         The class of each record, shape (n,); what they cost; and what they publish.
@@ -225,7 +225,7 @@ def _better(
 
 @kernel
 def _total(classes: Classes, prices: Prices) -> int:
-    """Returns what all records of a block cost."""
+    """Return what all records of a block cost."""
     total = whole(0)
     for number in range(classes.sizes.shape[0]):
         if classes.sizes[number] > 0:
@@ -235,7 +235,7 @@ def _total(classes: Classes, prices: Prices) -> int:
 
 @kernel
 def _dense(owners: RankPositions) -> RankPositions:
-    """Numbers classes without gaps, in the order of their numbers."""
+    """Number classes without gaps, in the order of their numbers."""
     low = high = owners[0]
     for owner in owners:
         low, high = min(low, owner), max(high, owner)

@@ -22,7 +22,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, ascendin
 
 @kernel
 def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
-    """Gives the records of each class in turn to the others, where that lowers the price of all; returns how many classes went.
+    """Give the records of each class in turn to the others, where that lowers the price of all; return how many classes went.
 
     Where labels are groups, records often fit under labels that others publish already.
     """
@@ -61,7 +61,7 @@ def _placed(
     passes: int,
     targets: Numbers,
 ) -> bool:
-    """Finds a place for each record of a class, one after the other; tells whether all of it costs less than the class.
+    """Find a place for each record of a class, one after the other; return whether all of it costs less than the class.
 
     Args:
         records: Of the block.
@@ -104,7 +104,7 @@ def _placed(
 
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Splits every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
+    """Split every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
     words, split = bitset_words_for(records), whole(0)
     scratch: RankPositions = np.zeros(classes.owners.shape[0], np.int32)
     for number in range(classes.sizes.shape[0]):

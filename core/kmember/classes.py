@@ -61,7 +61,7 @@ class Classes(NamedTuple):
 
 @kernel
 def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
-    """Makes the classes of a block, given the class of each record.
+    """Make the classes of a block, given the class of each record.
 
     Args:
         records: Of the block.
@@ -104,7 +104,7 @@ def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int)
 
 @kernel
 def sit_down(classes: Classes, row: int, number: int) -> None:
-    """Puts a record that is in no class into one."""
+    """Put a record that is in no class into one."""
     seat = classes.sizes[number]
     classes.owners[row], classes.seats[row], classes.members[number, seat] = number, seat, row
     classes.sizes[number] = seat + 1
@@ -112,7 +112,7 @@ def sit_down(classes: Classes, row: int, number: int) -> None:
 
 @kernel
 def stand_up(classes: Classes, row: int) -> None:
-    """Takes a record out of its class; the last one gets its seat."""
+    """Take a record out of its class; the last one gets its seat."""
     number, seat = classes.owners[row], classes.seats[row]
     last = classes.members[number, classes.sizes[number] - 1]
     classes.members[number, seat], classes.seats[last] = last, seat
@@ -121,7 +121,7 @@ def stand_up(classes: Classes, row: int) -> None:
 
 @kernel
 def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
-    """Works out anew what a class is and costs, as it is and without each of its records."""
+    """Work out anew what a class is and costs, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:
         classes.prices[number] = 0
@@ -139,7 +139,7 @@ def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int
 
 @kernel
 def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecords, row: int, prices: Prices, totals: Numbers) -> None:
-    """Writes what each class costs with one record more.
+    """Write what each class costs with one record more.
 
     Args:
         set_labels: Of the classes, or their cores.
@@ -165,7 +165,7 @@ def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecord
 
 @kernel
 def cost_with(values: RankPositions, costs: RankPositions, row: int, number: int) -> int:
-    """Returns what one class costs with one record more, by a table as `Classes` has it; 0 where there is none."""
+    """Return what one class costs with one record more, by a table as `Classes` has it; 0 where there is none."""
     total = whole(0)
     if costs.shape[0]:
         for column in range(values.shape[1]):
@@ -175,7 +175,7 @@ def cost_with(values: RankPositions, costs: RankPositions, row: int, number: int
 
 @kernel
 def _gather(records: CodedRecords, members: RankPositions, size: int, set_labels: SetLabels, cores: SetLabels, at: int) -> None:
-    """Works out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
+    """Work out the set label of some records, and its core: without the lowest and the highest places, and what one record alone has."""
     places = records.positions
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = cores.values[at, word] = 0
@@ -224,7 +224,7 @@ def _spare(
     without: SetLabels,
     spared: Numbers,
 ) -> None:
-    """Writes what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
+    """Write what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
     lows, highs, counts, words = without.low, without.high, without.counts, without.values
     terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.positions, records.bits, cores.values
     for row in members:
@@ -271,7 +271,7 @@ def _spare(
 
 @kernel
 def persons_in(records: CodedRecords, classes: Classes, number: int, leaves: int, comes: int) -> int:
-    """Returns how many persons, or records where none is named, a class has once a record left and another came; -1 for no record."""
+    """Return how many persons, or records where none is named, a class has once a record left and another came; -1 for no record."""
     size = classes.sizes[number]
     if records.people.shape[0] == 0:
         return int(size - (leaves >= 0) + (comes >= 0))

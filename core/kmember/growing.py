@@ -22,7 +22,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 @kernel
 def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int) -> int:
-    """Makes classes of some records, one after the other: a seed, then always the record that makes the class cost least.
+    """Make classes of some records, one after the other: a seed, then always the record that makes the class cost least.
 
     The last record that is left is the next seed. What is too little for a class joins the classes that it makes dearer by least.
 
@@ -62,7 +62,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
 def _grow_one(
     records: CodedRecords, left: RankPositions, size: int, k: int, prices: Prices, set_labels: SetLabels, made: int, costs: RankPositions
 ) -> tuple[int, int]:
-    """Grows one class, whose records are put behind those that are left.
+    """Grow one class, whose records are put behind those that are left.
 
     Returns:
         How many it has, and how many are left; where it has no k persons, none, and all are.
@@ -91,7 +91,7 @@ def _grow_one(
 def _nearest(
     values: RankPositions, people: RankPositions, left: RankPositions, size: int, end: int, costs: RankPositions, price: int
 ) -> tuple[int, int]:
-    """Returns where, of those that are left, the record is that makes a class cost least, and what it then costs; -1 if there is none.
+    """Return where, of those that are left, the record is that makes a class cost least, and what it then costs; -1 if there is none.
 
     Args:
         values: Of the block.
@@ -119,7 +119,7 @@ def _nearest(
 
 @kernel
 def _seed(records: CodedRecords, left: RankPositions, size: int) -> int:
-    """Puts the last record that is somebody's at the end of those that are left and takes it off; returns how many then are."""
+    """Put the last record that is somebody's at the end of those that are left and takes it off; return how many then are."""
     if records.people.shape[0] == 0:
         return size - 1
     for at in range(size - 1, -1, -1):
@@ -131,7 +131,7 @@ def _seed(records: CodedRecords, left: RankPositions, size: int) -> int:
 
 @kernel
 def _is_in(people: RankPositions, left: RankPositions, first: int, end: int, row: int) -> bool:
-    """Tells whether a record is nobody's, or somebody's who has a record in the class already; never where no person is named."""
+    """Return whether a record is nobody's, or somebody's who has a record in the class already; never where no person is named."""
     if people.shape[0] == 0:
         return False
     person = people[row]
@@ -145,7 +145,7 @@ def _is_in(people: RankPositions, left: RankPositions, first: int, end: int, row
 
 @kernel
 def _cheapest(records: CodedRecords, row: int, prices: Prices, set_labels: SetLabels, sizes: Numbers, made: int) -> int:
-    """Returns the class that a record makes dearer by least, the first of equals."""
+    """Return the class that a record makes dearer by least, the first of equals."""
     least, best = whole(NEVER), whole(0)
     for number in range(made):
         before = set_label_price(set_labels, number, prices) * sizes[number]

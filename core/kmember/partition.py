@@ -57,7 +57,7 @@ class Effort:
 
     @classmethod
     def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
-        """Returns what an effort means.
+        """Return what an effort means.
 
         Args:
             records: How many there are: few can be looked at once more for the same time.
@@ -95,7 +95,7 @@ class Members:
     unit: Unit = EVERY_RECORD
 
     def clustered(self, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Makes classes of k persons or more; without persons of k to 2k - 1 records.
+        """Make classes of k persons or more; without persons of k to 2k - 1 records.
 
         Args:
             effort: How much is tried.
@@ -106,7 +106,7 @@ class Members:
         return self._worked_on(None, effort)
 
     def bettered(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Betters classes of any origin by the same steps, each where all then costs less.
+        """Better classes of any origin by the same steps, each where all then costs less.
 
         Args:
             classes: Shape (n,), int32, dense from 0, each of k persons or more.
@@ -146,7 +146,7 @@ class Members:
     def _in_blocks(
         self, values: RankPositions, people: RankPositions, starts: Numbers, owners: RankPositions, costs: _Costs, passes: int, anew: bool
     ) -> tuple[RankPositions, Numbers]:
-        """Betters the classes of blocks, some of which each thread takes; arguments as of ``improve_blocks``.
+        """Better the classes of blocks, some of which each thread takes; arguments as of ``improve_blocks``.
 
         Returns:
             The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were, shape (3,).
@@ -166,14 +166,14 @@ class Members:
         return _one_after_the_other([made for made, _ in found]), np.sum([steps for _, steps in found], axis=0)
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
-        """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
+        """Cut the records into blocks of their own; return the block of each, shape (n,)."""
         leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), disclosure_prices(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
         most = block if self.unit.people is None else len(ranks)
         return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
 
     def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> RankPositions:
-        """Cuts each block into classes; returns the class of each record, shape (n,), those of a block one after the other."""
+        """Cut each block into classes; return the class of each record, shape (n,), those of a block one after the other."""
         found, told = np.empty(len(ranks), np.int32), disclosure_prices(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
         leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
@@ -181,12 +181,12 @@ class Members:
         return found
 
     def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> RankPositions:
-        """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
+        """Cut some records by what each cut saves, down to so many persons or records; return the leaf of each, shape (rows,)."""
         ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
         return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: RankPositions, block: int, score: Score) -> Numbers:
-        """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""
+        """Cut classes, each where its first record is, into blocks; return the block of each record, shape (n,)."""
         _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
         made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(Promise(max(block // 2, self.k))), score)
         found: Numbers = _shared_out(made.of_rows(), sizes, max(block, 2 * self.k), 1)[classes]
@@ -194,7 +194,7 @@ class Members:
 
 
 def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Returns a digest of each record's values, shape (n,): an order that has nothing to do with them."""
+    """Return a digest of each record's values, shape (n,): an order that has nothing to do with them."""
     made = np.zeros(len(codes), np.uint64)
     for column in codes.T:
         # The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
@@ -206,7 +206,7 @@ def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
 
 
 def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, least: int) -> Numbers:
-    """Cuts leaves that are much larger than a block, in which few values differ, into even parts; returns the part of each row.
+    """Cut leaves that are much larger than a block, in which few values differ, into even parts; return the part of each row.
 
     Args:
         leaves: Shape (rows,), dense from 0.
@@ -226,11 +226,11 @@ def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, l
 
 
 def _one_after_the_other(parts: Sequence[RankPositions]) -> RankPositions:
-    """Numbers the classes of some parts, of each dense from 0, those of a part after those of the one before."""
+    """Number the classes of some parts, of each dense from 0, those of a part after those of the one before."""
     counts = [int(part.max(initial=-1)) + 1 for part in parts]
     return np.concatenate(parts) + np.repeat(np.cumsum([0, *counts[:-1]]), [len(part) for part in parts]).astype(np.int32)
 
 
 def _ascending(owners: RankPositions) -> RankPositions:
-    """Numbers classes, each of which stands together, in the order in which they stand."""
+    """Number classes, each of which stands together, in the order in which they stand."""
     return np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])]).astype(np.int32)

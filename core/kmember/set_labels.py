@@ -72,7 +72,7 @@ class SetLabels(NamedTuple):
 
 @kernel
 def room_of(size: int, columns: int, words: int) -> SetLabels:
-    """Makes room for set labels."""
+    """Make room for set labels."""
     return SetLabels(
         np.zeros((size, columns), np.int32),
         np.zeros((size, columns), np.int32),
@@ -83,13 +83,13 @@ def room_of(size: int, columns: int, words: int) -> SetLabels:
 
 @kernel
 def bitset_words_for(records: CodedRecords) -> int:
-    """Returns how many words the bits of a block take."""
+    """Return how many words the bits of a block take."""
     return (int(records.bit_starts[-1]) + 63) // 64
 
 
 @kernel
 def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Makes a set label that of one record."""
+    """Make a set label that of one record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
     for column in range(records.positions.shape[1]):
@@ -102,7 +102,7 @@ def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> No
 
 @kernel
 def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
-    """Takes one record more into a set label."""
+    """Take one record more into a set label."""
     for column in range(records.positions.shape[1]):
         place, bit = records.positions[row, column], records.bits[row, column]
         set_labels.low[at, column] = min(set_labels.low[at, column], place)
@@ -114,7 +114,7 @@ def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -
 
 @kernel
 def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> None:
-    """Copies a set label."""
+    """Copy a set label."""
     for column in range(source.low.shape[1]):
         target.low[to, column] = source.low[at, column]
         target.high[to, column] = source.high[at, column]
@@ -125,7 +125,7 @@ def copy_set_label(source: SetLabels, at: int, target: SetLabels, to: int) -> No
 
 @kernel
 def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
-    """Returns what a set label costs: a record of it, in all columns."""
+    """Return what a set label costs: a record of it, in all columns."""
     lows, highs, counts, terms, numbers = set_labels.low, set_labels.high, set_labels.counts, prices.terms, prices.numbers
     total = before = known = whole(0)
     for column in range(lows.shape[1]):
@@ -137,7 +137,7 @@ def set_label_price(set_labels: SetLabels, at: int, prices: Prices) -> int:
 
 @kernel
 def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, prices: Prices) -> int:
-    """Returns what a set label costs with one record more."""
+    """Return what a set label costs with one record more."""
     lows, highs, words, counts, terms, numbers = (
         set_labels.low,
         set_labels.high,
@@ -162,7 +162,7 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
 def block_of(
     places: RankPositions, people: RankPositions, counted: NDArray[np.bool_], prices: Prices, scratch: RankPositions
 ) -> CodedRecords:
-    """Numbers the different values of a block.
+    """Number the different values of a block.
 
     Args:
         places: Shape (n, columns), int32.

@@ -34,7 +34,7 @@ from core.recoding.price_kernels import (
 
 @kernel
 def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int) -> None:
-    """Writes what a set label costs in a column with each value of the block.
+    """Write what a set label costs in a column with each value of the block.
 
     Args:
         set_labels: Some set labels.
@@ -73,7 +73,7 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
 
 @kernel
 def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int) -> bool:
-    """Tells whether some bits of two set labels differ."""
+    """Return whether some bits of two set labels differ."""
     for bit in range(first, end):  # noqa: SIM110 - a generator is nothing that numba compiles
         if (words[at, bit >> 6] ^ words[other, bit >> 6]) >> np.uint64(bit & 63) & np.uint64(1):
             return True
@@ -93,7 +93,7 @@ def _price_labels(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Writes what the label of a set label and each value costs.
+    """Write what the label of a set label and each value costs.
 
     Args:
         terms: As `Prices` has them.
@@ -138,7 +138,7 @@ def _price_levels(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Does it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
+    """Do it for a column of LEVELS: the further a value is from the label, the coarser is the group of both; no level is asked twice."""
     start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
     middle = whole(first_not_below(places, first, end, low))
     for side in range(2):
@@ -164,7 +164,7 @@ def _add_held(
     costs: RankPositions,
     to: int,
 ) -> None:
-    """Adds what the different values cost that a set label has with each value.
+    """Add what the different values cost that a set label has with each value.
 
     Args:
         terms: As `Prices` has them.

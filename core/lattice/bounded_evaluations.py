@@ -140,11 +140,11 @@ class Evaluations:
         return measured_by_name(self.objective, self.value, values, self.prices)
 
     def node(self, steps: Steps) -> Node:
-        """Returns the level of each QID."""
+        """Return the level of each QID."""
         return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
 
     def see(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
-        """Returns what is known of a node, which is rolled up if need be.
+        """Return what is known of a node, which is rolled up if need be.
 
         Args:
             steps: The node.
@@ -202,23 +202,23 @@ class Evaluations:
         return self._counting.value(loss, released, published)
 
     def passes(self, steps: Steps) -> bool:
-        """Tells whether a node may pass; one that may not takes every finer node with it."""
+        """Return whether a node may pass; one that may not takes every finer node with it."""
         return self.see(steps).least <= self.most_suppressed
 
     def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
-        """Returns what nodes are compared by, as the search of a whole lattice compares them."""
+        """Return what nodes are compared by, as the search of a whole lattice compares them."""
         node = self.node(steps)
         return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
-        """Returns what grows from finer to coarser nodes as the objective does, suppression apart."""
+        """Return what grows from finer to coarser nodes as the objective does, suppression apart."""
         if self.prices:
             return self.prices.cost(self.node(steps))
         seen = self.see(steps)
         return self._counting.growth(seen.loss, seen.cells)
 
     def bound(self, low: Steps, high: Steps) -> int | float:
-        """Returns a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/lattice/branch_and_bound.py.
+        """Return a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/lattice/branch_and_bound.py.
 
         Args:
             low: The finest of them.
@@ -236,7 +236,7 @@ class Evaluations:
         return self._counting.region(NodeRegion(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:
-        """Returns ``bound``, or what is known of a larger region where it would hardly tell more: then ``low`` need not be rolled up.
+        """Return ``bound``, or what is known of a larger region where it would hardly tell more: then ``low`` need not be rolled up.
 
         The finer a node is the more a roll-up costs, and the less its bound excludes.
 
@@ -254,11 +254,11 @@ class Evaluations:
         return known if squares + self.k * self.root.records < self.best[0] else max(known, self.bound(low, high))
 
     def rise(self, qid: int, low: Steps, high: Steps) -> float:
-        """Returns how much a QID promises to raise the bound of ``low`` if it goes to the level of ``high``, 0 where that is unknown."""
+        """Return how much a QID promises to raise the bound of ``low`` if it goes to the level of ``high``, 0 where that is unknown."""
         return self._likely.rise(qid, low[qid], high[qid]) if self._likely else 0.0
 
     def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
-        """Tells whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``
+        """Return whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``
         suppresses no less than ``high``, and one that does not suppress more is no more precise than ``low``.
         """
         if self.best is None or bound != self.best[0]:
@@ -274,7 +274,7 @@ def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
 
 
 def _spared(small: NDArray[np.int64], k: int, most: int) -> int:
-    """Returns Σ (k − c) over as many records as may be suppressed, those in the smallest cells first.
+    """Return Σ (k − c) over as many records as may be suppressed, those in the smallest cells first.
 
     Args:
         small: Shape (n,), sizes c of the cells with fewer than k records.

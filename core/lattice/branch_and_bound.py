@@ -67,12 +67,12 @@ TINY = 1e-6
 
 
 def changed(steps: Steps, qid: int, step: int) -> Steps:
-    """Returns steps with that of one QID replaced."""
+    """Return steps with that of one QID replaced."""
     return (*steps[:qid], step, *steps[qid + 1 :])
 
 
 def hunt(nodes: Evaluations) -> Iterator[None]:
-    """Looks for better and better nodes; yields after each walk, ends where no walk betters the best."""
+    """Looks for better and better nodes; yield after each walk, ends where no walk betters the best."""
     dive(nodes, nodes.top)
     yield
     for walk, weight in WALKS:
@@ -92,7 +92,7 @@ def hunt(nodes: Evaluations) -> Iterator[None]:
 
 
 def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
-    """Makes one QID of the best node coarser, by one step first."""
+    """Make one QID of the best node coarser, by one step first."""
     for more in range(1, max(nodes.top) + 1):
         for qid, step in enumerate(nodes.steps):
             if step + more <= nodes.top[qid]:
@@ -100,7 +100,7 @@ def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
-    """Goes from a passing node to finer passing ones of lower rank, as far as there are any.
+    """Go from a passing node to finer passing ones of lower rank, as far as there are any.
 
     Args:
         nodes: The lattice.
@@ -135,7 +135,7 @@ def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float
 
 
 def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
-    """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
+    """Go from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
     current, seen = start, nodes.see(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:
@@ -199,7 +199,7 @@ class Branching:
         self._stack: list[Region] = []
 
     def run(self) -> SearchResult | None:
-        """Returns the best node that was found, or None if none was; without a limit to the effort, if none passes."""
+        """Return the best node that was found, or None if none was; without a limit to the effort, if none passes."""
         nodes = self._nodes
         self._heap = [Region(0, nodes.bottom, nodes.top)]
         try:
@@ -230,12 +230,12 @@ class Branching:
         )
 
     def _size(self, region: Region) -> int:
-        """Counts the nodes of a region, those whose levels merge nothing too."""
+        """Count the nodes of a region, those whose levels merge nothing too."""
         spans = zip(self._nodes.levels, region.low, region.high, self._nodes.lattice.levels, strict=True)
         return prod((levels[high + 1] if high + 1 < len(levels) else most) - levels[low] for levels, low, high, most in spans)
 
     def _search(self, hunting: Iterator[None]) -> None:
-        """Branches until nothing is open; half the effort goes into finding better nodes, until that comes to its end."""
+        """Branch until nothing is open; half the effort goes into finding better nodes, until that comes to its end."""
         nodes, hunted, hunts = self._nodes, 0, True
         while self._heap or self._stack:
             before = nodes.spent
@@ -263,7 +263,7 @@ class Branching:
             self._stack.append(region)
 
     def _branch(self, region: Region) -> list[Region]:
-        """Narrows a region and splits it, at the QID that bounds it best, into the coarsest level of that QID and the others."""
+        """Narrow a region and splits it, at the QID that bounds it best, into the coarsest level of that QID and the others."""
         nodes = self._nodes
         narrow = self._narrowed(region)
         if narrow is None or narrow.low == narrow.high:
@@ -283,7 +283,7 @@ class Branching:
         return [child for child in children if not nodes.beaten(*child)]
 
     def _narrowed(self, region: Region) -> Region | None:
-        """Takes off a region what fails and what is no better than the best; None if nothing is left."""
+        """Take off a region what fails and what is no better than the best; None if nothing is left."""
         nodes, (bound, low, high) = self._nodes, region
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
@@ -310,7 +310,7 @@ class Branching:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Returns the first number from ``low`` on for which something holds that holds from some number on, ``high`` at the latest."""
+    """Return the first number from ``low`` on for which something holds that holds from some number on, ``high`` at the latest."""
     if holds(low):
         return low
     while high - low > 1:

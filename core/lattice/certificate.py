@@ -95,7 +95,7 @@ class Examination:
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
     def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
-        """Returns the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
+        """Return the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
 
         Args:
             first: Histogram of the first root.
@@ -127,7 +127,7 @@ class Examination:
         )
 
     def _examine(self, histogram: Histogram) -> None:
-        """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""
+        """Search the lattice above a root, with all that is known of it, and takes over what is learnt."""
         above = self.lattice.above(histogram.node)
         best = self._best[0] if self._best else None
         known = self._tags[above].copy()
@@ -174,7 +174,7 @@ class Examination:
         self._tags[passes] = PASSES
 
     def _open(self) -> NDArray[np.bool_]:
-        """Returns which nodes could still be better than the best found."""
+        """Return which nodes could still be better than the best found."""
         rest: NDArray[np.bool_] = ~self._seen & (self._tags != FAILS)
         return rest & (self._bounds <= float(self._best[0][0])) if self._best else rest
 
@@ -200,7 +200,7 @@ class Examination:
             self._bounds[node] = max(self._bounds[node], np.nextafter(np.nextafter(bound, 0), 0))
 
     def _next_roots(self, rest: NDArray[np.bool_], most: int) -> list[Node]:
-        """Chooses nodes that fit and are finer than as many open nodes as can be, one after the other."""
+        """Choose nodes that fit and are finer than as many open nodes as can be, one after the other."""
         rest = rest.copy()
         roots: list[Node] = []
         fits = np.zeros(rest.shape, np.bool_)
@@ -216,7 +216,7 @@ class Examination:
         return roots
 
     def _sparse_roots(self, rest: NDArray[np.bool_], has_too_many_cells: HasTooManyCells, most: int) -> list[Node] | None:
-        """Excludes nodes with too many cells to pass, the coarsest first, and returns those with few enough as roots.
+        """Exclude nodes with too many cells to pass, the coarsest first, and return those with few enough as roots.
 
         Returns:
             None if the rest can be neither excluded nor counted.
@@ -237,7 +237,7 @@ class Examination:
 
 
 def _parts(hierarchy: Hierarchy) -> list[list[int]]:
-    """Returns, by finer and coarser level, into how many groups a group can fall apart."""
+    """Return, by finer and coarser level, into how many groups a group can fall apart."""
     return [
         [int(np.bincount(hierarchy.rolled(fine, coarse)).max()) if fine < coarse else 1 for coarse in range(hierarchy.levels)]
         for fine in range(hierarchy.levels)

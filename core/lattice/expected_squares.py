@@ -36,11 +36,11 @@ class ExpectedSquareSums:
         ]
 
     def rise(self, qid: int, low: int, high: int) -> float:
-        """Returns by how many powers of two the guess rises where a QID goes from one step to a coarser one."""
+        """Return by how many powers of two the guess rises where a QID goes from one step to a coarser one."""
         return self._shared[qid][high] - self._shared[qid][low]
 
     def between(self, steps: Sequence[int], fine: tuple[Sequence[int], int], coarse: tuple[Sequence[int], int]) -> float:
-        """Guesses Σ over all cells |E|² of a node between two that were counted.
+        """Guess Σ over all cells |E|² of a node between two that were counted.
 
         Args:
             steps: The node.
@@ -53,7 +53,7 @@ class ExpectedSquareSums:
         return _power(here + below + (above - below) * way) + self._records
 
     def _apart(self, steps: Sequence[int]) -> float:
-        """Returns the logarithm of the pairs of records that would share a cell, each pair twice, if QIDs were independent."""
+        """Return the logarithm of the pairs of records that would share a cell, each pair twice, if QIDs were independent."""
         return sum((shared[step] for shared, step in zip(self._shared, steps, strict=False)), start=2 * _logarithm(self._records))
 
     def _ratio(self, apart: float, squares: int) -> float:
@@ -67,7 +67,7 @@ def _records(root: Histogram, qid: int, hierarchy: Hierarchy, level: int) -> np.
 
 
 def _logarithm(number: float) -> float:
-    """Returns a binary logarithm, straight between powers of two: what C libraries make of logarithms differs in the last bit, and the way
+    """Return a binary logarithm, straight between powers of two: what C libraries make of logarithms differs in the last bit, and the way
     that a search takes must not.
     """
     mantissa, exponent = frexp(number)
@@ -75,6 +75,6 @@ def _logarithm(number: float) -> float:
 
 
 def _power(logarithm: float) -> float:
-    """Returns the number that has a ``_logarithm``."""
+    """Return the number that has a ``_logarithm``."""
     whole = floor(logarithm)
     return ldexp(1 + logarithm - whole, whole)

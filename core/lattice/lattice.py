@@ -35,17 +35,17 @@ class Lattice:
 
     @classmethod
     def from_exact_values(cls, levels: Sequence[int]) -> Lattice:
-        """Returns the lattice whose root leaves all values as they are."""
+        """Return the lattice whose root leaves all values as they are."""
         return cls(tuple(levels), (0,) * len(levels))
 
     @classmethod
     def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
-        """Returns the lattice of the nodes that may be published."""
+        """Return the lattice of the nodes that may be published."""
         return cls.above_root(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
 
     @classmethod
     def above_root(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
-        """Returns the lattice of the nodes at or above a root."""
+        """Return the lattice of the nodes at or above a root."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies), root, tuple(hierarchy.steps for hierarchy in hierarchies))
 
     @cached_property
@@ -69,24 +69,24 @@ class Lattice:
         return sum(np.ix_(*(np.arange(size, dtype=np.int16) for size in self.shape)), start=np.zeros((1,) * len(self.shape), np.int16))
 
     def position(self, node: Node) -> tuple[int, ...]:
-        """Returns the index of a node in arrays of the lattice's shape."""
+        """Return the index of a node in arrays of the lattice's shape."""
         return tuple(level - first for level, first in zip(node, self.root, strict=True))
 
     def at(self, position: Sequence[int] | int) -> Node:
-        """Returns the node at an index, given per axis or flat."""
+        """Return the node at an index, given per axis or flat."""
         index = self.axes_of(position) if isinstance(position, int) else position
         return tuple(step + first for step, first in zip(index, self.root, strict=True))
 
     def axes_of(self, flat: int) -> tuple[int, ...]:
-        """Returns the index per axis of a flat one."""
+        """Return the index per axis of a flat one."""
         return tuple(int(step) for step in np.unravel_index(flat, self.shape))
 
     def above(self, node: Node) -> tuple[slice, ...]:
-        """Returns the slices of a node and all that are coarser."""
+        """Return the slices of a node and all that are coarser."""
         return tuple(slice(step, None) for step in self.position(node))
 
     def below(self, node: Node) -> tuple[slice, ...]:
-        """Returns the slices of a node and all that are finer."""
+        """Return the slices of a node and all that are finer."""
         return tuple(slice(None, step + 1) for step in self.position(node))
 
     def __iter__(self) -> Iterator[Node]:
@@ -113,22 +113,22 @@ class Lattice:
         return tuple(self.unit // max(highest, 1) for highest in self.highest or self.top)
 
     def precision(self, node: Node) -> Fraction:
-        """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
+        """Return Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
         # In floats sums that are equal differ in the last bit (0.1 + 0.2 is not 0.3), and that would decide ties.
         return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
 
     def imprecision_of(self, node: Node) -> int:
-        """Returns the entry of ``imprecision`` for one node."""
+        """Return the entry of ``imprecision`` for one node."""
         return sum(level * step for level, step in zip(node, self.steps, strict=True))
 
 
 def join(first: Node, second: Node) -> Node:
-    """Returns the finest node that is at least as coarse as both."""
+    """Return the finest node that is at least as coarse as both."""
     return tuple(map(max, first, second))
 
 
 def middle_first(lattice: Lattice) -> NDArray[np.intp]:
-    """Orders all nodes from the middle of the middle level outwards.
+    """Order all nodes from the middle of the middle level outwards.
 
     A node in the middle decides most: it tags all nodes above it or all below it. The order is by the smaller of the two counts,
     largest first, ties by position, so that it depends on the lattice alone.
@@ -148,7 +148,7 @@ def middle_first(lattice: Lattice) -> NDArray[np.intp]:
 
 
 def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
-    """Labels every node by predictive tagging: what is coarser than a passing node passes, what is finer than a failing one fails.
+    """Label every node by predictive tagging: what is coarser than a passing node passes, what is finer than a failing one fails.
 
     From the middle of the middle level outwards, each node not yet labelled is taken with a chain of such nodes below and above it, and the
     chain is bisected: a chain of n nodes costs log2(n) answers (the idea of Flash; Kohlmayer et al. 2012).
@@ -185,7 +185,7 @@ def _label(tags: NDArray[np.int8], label: np.int8) -> None:
 
 
 def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> list[tuple[int, ...]]:
-    """Walks from a position through unlabelled neighbours, one level of one QID at a time, as far as it goes."""
+    """Walk from a position through unlabelled neighbours, one level of one QID at a time, as far as it goes."""
     path: list[tuple[int, ...]] = []
     current = start
     while True:
@@ -201,7 +201,7 @@ def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> 
 
 
 def most_precise(lattice: Lattice, tags: NDArray[np.int8]) -> Node | None:
-    """Returns the passing node of best precision, ties by the order of importance (the first QID as fine as possible), or None."""
+    """Return the passing node of best precision, ties by the order of importance (the first QID as fine as possible), or None."""
     if not (tags == PASSES).any():
         return None
     # argmin takes the first of equals, and the first in C order is finest on the most important QID.
@@ -214,17 +214,17 @@ BYTES_PER_CODE = 4
 
 
 def bins(hierarchies: Sequence[Hierarchy], node: Node) -> int:
-    """Returns N_data of eq. 1: the product of the axes at a node, and one bin for suppressed records."""
+    """Return N_data of eq. 1: the product of the axes at a node, and one bin for suppressed records."""
     return prod(hierarchy.axes[level] for hierarchy, level in zip(hierarchies, node, strict=True)) + 1
 
 
 def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> int:
-    """Returns an upper bound on the occupied cells of a node: no more than its groups combine to, no more than there are records."""
+    """Return an upper bound on the occupied cells of a node: no more than its groups combine to, no more than there are records."""
     return min(records, prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Returns the root of ``root: dense``: the most precise node with N_data ≤ N_RAM (eq. 2), or None if even the top is too large.
+    """Return the root of ``root: dense``: the most precise node with N_data ≤ N_RAM (eq. 2), or None if even the top is too large.
 
     Args:
         hierarchies: One per QID in job order.
@@ -238,7 +238,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
-    """Returns the root of ``root: occupied``: the most precise node whose occupied cells surely fit.
+    """Return the root of ``root: occupied``: the most precise node whose occupied cells surely fit.
 
     A cell costs up to 64 bytes while the lattice is searched: codes, count, packed key and the sort of a roll-up.
 
@@ -257,7 +257,7 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
 
 
 def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
-    """Returns a fine node that fits, of a lattice too large to hold: the finest if it does, else one that no finer neighbour of fits.
+    """Return a fine node that fits, of a lattice too large to hold: the finest if it does, else one that no finer neighbour of fits.
 
     From the top, one level at a time is made finer: that which multiplies the size least for the precision that it gains, ties by the order
     of importance. The most precise of all nodes that fit may be another.
@@ -285,5 +285,5 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
 
 
 def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
-    """Returns the levels of the axis on which two nodes differ: a step along it gains a precision of one over that."""
+    """Return the levels of the axis on which two nodes differ: a step along it gains a precision of one over that."""
     return next(highest for highest, high, low in zip(lattice.highest or lattice.top, node, finer, strict=True) if high != low)

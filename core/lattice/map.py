@@ -51,7 +51,7 @@ class LatticeMap:
 
 
 def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice: Lattice) -> Statuses:
-    """Returns what is known of the nodes above one root.
+    """Return what is known of the nodes above one root.
 
     A node that was rolled up passes or fails by its own count; of the others, tagging says which fail, and those that could not be better
     than the best were cut by the bound.
@@ -69,7 +69,7 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
 
 
 def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice, allowed: Node) -> Statuses:
-    """Widens the statuses above one root to the whole lattice: where the join with the root fails, the finer node fails too.
+    """Widen the statuses above one root to the whole lattice: where the join with the root fails, the finer node fails too.
 
     ``allowed`` is the finest node that may be published.
     """
@@ -83,7 +83,7 @@ def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice,
 
 
 def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> LatticeMap:
-    """Takes what a picture shows from the statuses of all nodes.
+    """Take what a picture shows from the statuses of all nodes.
 
     Args:
         name: Of the job.
@@ -103,7 +103,7 @@ def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> La
 
 
 def _neighbourhood(lattice: Lattice, node: Node) -> NDArray[np.bool_]:
-    """Returns the nodes above and those below a node, each as many levels away as fit side by side: one at least, three at most."""
+    """Return the nodes above and those below a node, each as many levels away as fit side by side: one at least, three at most."""
     shown = np.zeros(lattice.shape, np.bool_)
     for sign, side in ((1, lattice.above(node)), (-1, lattice.below(node))):
         comparable = np.zeros(lattice.shape, np.bool_)

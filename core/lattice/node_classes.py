@@ -61,7 +61,7 @@ class NodeClasses(ABC):
 
     @abstractmethod
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
-        """Returns the classes of a node.
+        """Return the classes of a node.
 
         Args:
             node: Level of each axis.
@@ -126,7 +126,7 @@ def node_classes(
     root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain],
     persons: CellPersons | None, k: int, parts: Parts, *, of_units: bool = False,
 ) -> NodeClasses:  # fmt: skip
-    """Returns what counts the classes of the nodes above a root.
+    """Return what counts the classes of the nodes above a root.
 
     Args:
         root: The root histogram.
@@ -164,7 +164,7 @@ class SuppressionPenalties:
         self._coarser: dict[tuple[int, int], NDArray[np.uint32]] = {}
 
     def of(self, lost: Cells, node: Node) -> Levels:
-        """Returns what suppressing cells adds to their price at each level up to those of a node.
+        """Return what suppressing cells adds to their price at each level up to those of a node.
 
         Below the levels of the cells it is told as low as it is there. The same in whatever order the cells come.
 
@@ -195,5 +195,5 @@ class SuppressionPenalties:
 
 
 def suppression_penalty_at(node: Node, levels: Levels) -> float:
-    """Returns what is added at a node that is nowhere coarser than what it was told of."""
+    """Return what is added at a node that is nowhere coarser than what it was told of."""
     return float(sum((each[level] for each, level in zip(levels, node, strict=False)), start=0.0))

@@ -155,7 +155,7 @@ class LevelPrices:
     weights: tuple[float, ...] = ()
 
     def floor(self, lattice: Lattice) -> Floats:
-        """Returns the lower bound of every node, in the lattice's shape, rounded down a little: a node that could win is never cut."""
+        """Return the lower bound of every node, in the lattice's shape, rounded down a little: a node that could win is never cut."""
         total = np.zeros((1,) * len(self.base))
         spans = zip(self.base, lattice.root, lattice.levels, strict=True)
         for costs in np.ix_(*(cost[first:levels] for cost, first, levels in spans)):
@@ -164,7 +164,7 @@ class LevelPrices:
         return np.where(total > 0, total * ROUNDING, total)
 
     def weighted(self, weights: Sequence[float]) -> LevelPrices:
-        """Returns the same prices with those of each QID times its weight, shape (QIDs,); axes after them cost nothing anyway."""
+        """Return the same prices with those of each QID times its weight, shape (QIDs,); axes after them cost nothing anyway."""
         if not weights:
             return self
         each = (*weights, *(1.0,) * (len(self.base) - len(weights)))
@@ -173,7 +173,7 @@ class LevelPrices:
         return LevelPrices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
-        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.node_classes`` tells the rest."""
+        """Return the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.node_classes`` tells the rest."""
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])
@@ -184,7 +184,7 @@ def prices_of(
     objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
     weights: Sequence[float] = (),
 ) -> LevelPrices | None:  # fmt: skip
-    """Returns the prices of an objective, or None for one that needs counts.
+    """Return the prices of an objective, or None for one that needs counts.
 
     Args:
         objective: Its name in a job.
@@ -219,13 +219,13 @@ def prices_of(
 
 
 def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Returns the distinct values of each group over those of the domain, 0 for a single one: shape (groups,)."""
+    """Return the distinct values of each group over those of the domain, 0 for a single one: shape (groups,)."""
     sizes = np.bincount(hierarchy.groups[level])
     return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
 
 
 def bits(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Returns log2 of the records of each group in the whole source, shape (groups,): what a record loses against its value is the
+    """Return log2 of the records of each group in the whole source, shape (groups,): what a record loses against its value is the
     difference to that at level 0.
     """
     values = np.append(domain.counts, domain.nulls)[: domain.size]
@@ -233,7 +233,7 @@ def bits(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
 
 
 def _first_level(domain: Domain, qid: int, left: Histogram | None) -> tuple[int, NDArray[np.int64]]:
-    """Returns the finest level that records are counted at, and how many there are of each of its groups."""
+    """Return the finest level that records are counted at, and how many there are of each of its groups."""
     if left is None:
         return 0, np.append(domain.counts, domain.nulls)[: domain.size]
     return left.node[qid], np.bincount(left.codes[:, qid], weights=left.counts, minlength=left.packing.sizes[qid]).astype(np.int64)
@@ -250,7 +250,7 @@ ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), rel
 
 
 def objective_of(name: str) -> Counting | Pricing:
-    """Returns the code of an objective by the name that a job calls it."""
+    """Return the code of an objective by the name that a job calls it."""
     found: Counting | Pricing = OBJECTIVES[name].code.load()
     return found
 
@@ -260,7 +260,7 @@ WEIGHTED = "weighted"
 
 
 def measured_by_name(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
-    """Returns what a release tells of an objective beside the losses of every release: per record and QID, by its name.
+    """Return what a release tells of an objective beside the losses of every release: per record and QID, by its name.
 
     Args:
         name: Of the objective.

@@ -16,20 +16,20 @@ LINE, GAP, WIDEST_BOX = 16, 62, 150
 
 
 def heights_within(drawn: LatticeMap, width: float) -> Picture:
-    """Returns how many nodes of each height there are, as bars, and what their colours mean, not wider than ``width`` pixels."""
+    """Return how many nodes of each height there are, as bars, and what their colours mean, not wider than ``width`` pixels."""
     bars, y = _bars(drawn, width)
     signs, y = _signs(drawn, width, y + 14)
     return Picture(f"The lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join([*bars, *signs]))
 
 
 def nodes_within(drawn: LatticeMap, width: float) -> Picture:
-    """Returns the nodes around the chosen one, or all if they are few, not wider than ``width`` pixels."""
+    """Return the nodes around the chosen one, or all if they are few, not wider than ``width`` pixels."""
     nodes, y = _nodes(drawn, width)
     return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))
 
 
 def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
-    """Draws how many nodes of each height there are; returns the elements and where they end."""
+    """Draw how many nodes of each height there are; return the elements and where they end."""
     parts = [text(0, 12, "Combinations by height, coarse at the top", bold=True)]
     # Many heights take no more room than some do: a page of paper holds the whole.
     row = max(min(ROW, MOST_BARS / len(drawn.heights)), LEAST_ROW)
@@ -55,7 +55,7 @@ def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
 
 
 def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]:
-    """Draws what the colours mean, in as many lines as it takes."""
+    """Draw what the colours mean, in as many lines as it takes."""
     known = [(status, sum(row[status] for row in drawn.heights)) for status in STATUSES]
     signs = [("the chosen one", f"{paint(stroke='chosen')} stroke-width='3'")]
     signs += [
@@ -75,7 +75,7 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
 
 
 def _nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
-    """Draws nodes, row by row; lines between them where each row is one line."""
+    """Draw nodes, row by row; lines between them where each row is one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
     rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
@@ -107,7 +107,7 @@ def _away(drawn: LatticeMap, row: Sequence[tuple[Node, str]]) -> int:
 
 
 def _wrapped(names: Sequence[str], width: float, y: float) -> list[str]:
-    """Draws names one after the other, in as many lines as it takes."""
+    """Draw names one after the other, in as many lines as it takes."""
     lines: list[str] = []
     for place, name in enumerate(names):
         said = name + ("," if place < len(names) - 1 else "")

@@ -44,7 +44,7 @@ class ParetoNode:
 
 
 def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
-    """Returns the front, by GCP.
+    """Return the front, by GCP.
 
     Args:
         searches: Makes the search for the least GCP, given how many records may be suppressed.
@@ -89,7 +89,7 @@ def _unbeaten(figures: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _thinned(nodes: Sequence[ParetoNode]) -> list[ParetoNode]:
-    """Returns the optima and, of the others, as many as can be shown, evenly spread."""
+    """Return the optima and, of the others, as many as can be shown, evenly spread."""
     others = [one for one in nodes if not one.optimal]
     room = max(MOST_SHOWN - (len(nodes) - len(others)), 0)
     places = set(np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(int).tolist()) if others else set()

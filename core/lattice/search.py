@@ -65,7 +65,7 @@ class SearchResult:
 
 
 def unwatched() -> None:
-    """Lets a search go on, as whoever watches it may not."""
+    """Let a search go on, as whoever watches it may not."""
 
 
 Rank = tuple[int | float, int, int, Node]
@@ -139,7 +139,7 @@ class Search:
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
-        """Returns the best node, or None if not even the top passes or none is better than the best known.
+        """Return the best node, or None if not even the top passes or none is better than the best known.
 
         The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
         precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
@@ -158,29 +158,29 @@ class Search:
         return measured_by_name(self.objective, self.values[node], values, self.prices)
 
     def statuses(self) -> Statuses:
-        """Returns what was found out about each node, in the lattice's shape."""
+        """Return what was found out about each node, in the lattice's shape."""
         return statuses_of(self.tags, {node: self._admits(node) for node in self.losses}, self.lattice)
 
     def passes(self, node: Node) -> bool:
-        """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
+        """Return whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
         if node not in self._least:
             self._evaluate_node(node, whole=not self._in_two_steps)
         return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
-        """Returns the losses of a node, counted once."""
+        """Return the losses of a node, counted once."""
         if node not in self.losses:
             self._evaluate_node(node, whole=True)
         return self.losses[node]
 
     def risk(self, node: Node) -> float:
-        """Returns the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
+        """Return the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
         table = self._classes.at(node).table
         kept = table.units[~table.failing(self.promise)]
         return len(kept) / int(kept.sum()) if len(kept) else 0.0
 
     def _evaluate_node(self, node: Node, *, whole: bool) -> None:
-        """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
+        """Count the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
         self.report_progress()
         table, parts = self._classes.at(node, exact=whole and self._in_two_steps)
         records, surely = table.records, table.failing(self._tagged_by)
@@ -212,12 +212,12 @@ class Search:
         return self.losses[node].suppressed <= self.most_suppressed
 
     def bound(self, node: Node) -> float:
-        """Returns the lower bound of a node's objective, rounded down."""
+        """Return the lower bound of a node's objective, rounded down."""
         self.passes(node)
         return float(self.bounds[self.lattice.position(node)])
 
     def rank(self, node: Node) -> Rank:
-        """Returns what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
+        """Return what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
         loss = self.losses[node]
         return self.values[node], loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
@@ -242,7 +242,7 @@ class Search:
             open_nodes[self.lattice.position(node)] = False
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:
-        """Counts the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
+        """Count the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
         if self.lattice.root == self._allowed:
             return 0
         spans = zip(self._allowed, self.lattice.levels, self.lattice.root, strict=True)

@@ -40,7 +40,7 @@ kernel = compiler("local_suppression.cell_suppression")
 
 @kernel
 def take_largest(pools: NDArray[np.int32], starts: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Returns the set in whose pool each combination becomes part of a class, -1 for none, shape (combinations,).
+    """Return the set in whose pool each combination becomes part of a class, -1 for none, shape (combinations,).
 
     Args:
         pools: Shape (sets, combinations), int32: the pool of each combination, from 0 for each set.
@@ -108,13 +108,13 @@ class CellSuppression:
     least: int | None
 
     def cost(self, of: RareCombinations) -> float:
-        """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
+        """Return the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
         withheld = self.suppressed_cells | ~self.published[:, None]
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
 def fewest_suppressed_cells(failing: RareCombinations, promise: Promise) -> CellSuppression:
-    """Chooses what to star.
+    """Choose what to star.
 
     Args:
         failing: The combinations that fail.
@@ -148,7 +148,7 @@ class _Order:
         self._kept: list[Set] = [()]
 
     def sets(self, size: int, left: RareCombinations) -> list[Set]:
-        """Returns the sets of a size that are tried on what is left; sizes must be asked for one after another."""
+        """Return the sets of a size that are tried on what is left; sizes must be asked for one after another."""
         if not size or 1 << len(self._varied) <= MOST_SETS:
             return self._ranked(combinations(self._varied, size))
         wider = {tuple(sorted((*one, qid))) for one in self._kept for qid in self._varied if qid not in one}
@@ -170,7 +170,7 @@ def _squares(left: RareCombinations, one: Set) -> int:
 
 
 def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tuple[Integers, int]:
-    """Numbers the pools that a set of QIDs makes.
+    """Number the pools that a set of QIDs makes.
 
     Returns:
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
@@ -192,7 +192,7 @@ def columns_to_suppress(codes: NDArray[np.unsignedinteger], starred: Sequence[in
 
 
 def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
-    """Returns the number of the set that stars each combination, -1 for none, shape (combinations,)."""
+    """Return the number of the set that stars each combination, -1 for none, shape (combinations,)."""
     chosen, open_ = np.full(len(left.counts), -1), np.arange(len(left.counts))
     batch = max(MOST_NUMBERS // max(len(left.counts), 1), 1)
     found = True
@@ -249,7 +249,7 @@ UNSAFE = np.iinfo(np.int64).max
 
 
 def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
-    """Returns the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
+    """Return the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
     ranks, safe, records = [], [], []
     for mine, size in zip(pools, sizes, strict=True):
         pooled = now.classes.grouped(mine, size)
@@ -268,7 +268,7 @@ def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int
 
 
 def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
-    """Returns a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
+    """Return a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
     model never breaks when a class grows.
     """
     weaker, fewest, open_ = promise.relaxed, np.full(len(failing.counts), len(varied)), np.ones(len(failing.counts), np.bool_)

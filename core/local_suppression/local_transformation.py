@@ -35,7 +35,7 @@ Bools = NDArray[np.bool_]
 def fail_unsafe_unions(
     levels: Sequence[ResidualLevel], new: ResidualLevel, promise: Promise, hierarchies: Sequence[Hierarchy]
 ) -> ResidualLevel:
-    """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
+    """Return a level of which those cells fail, too, that would make unsafe classes with what is published before.
 
     Args:
         levels: What is published before.
@@ -52,7 +52,7 @@ def fail_unsafe_unions(
 
 
 def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
-    """Returns which cells of each part are in classes that fail; none where a union of safe classes is safe.
+    """Return which cells of each part are in classes that fail; none where a union of safe classes is safe.
 
     Args:
         parts: Parts of which every class is safe by itself.
@@ -72,7 +72,7 @@ def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence
 
 
 def members_of(parts: Sequence[RecodedPart]) -> ClassMembers:
-    """Returns who is in the cells of all parts, numbered one part after the other."""
+    """Return who is in the cells of all parts, numbered one part after the other."""
     starts = np.cumsum([0, *(part.cells.cells for part in parts)])
     found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
     return joined_members(found)
@@ -110,7 +110,7 @@ class Leveller:
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
     def at(self, rest: Residual, node: Node) -> ResidualLevel:
-        """Counts the cells of a node.
+        """Count the cells of a node.
 
         Args:
             rest: Records, by the cells of a node that is nowhere coarser.
@@ -120,7 +120,7 @@ class Leveller:
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def records_failing(self, rest: Residual, level: ResidualLevel) -> Residual:
-        """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
+        """Return the records in cells of too few at a node that is nowhere finer than their cells."""
         lost, codes = FailingCells(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.selected_records(np.concatenate([np.empty(0, np.intp), *found]))
@@ -144,7 +144,7 @@ class FailingCells:
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 
     def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.intp]:
-        """Returns which cells do, ascending; ``codes`` has the shape (cells, QIDs or more), the group of each QID."""
+        """Return which cells do, ascending; ``codes`` has the shape (cells, QIDs or more), the group of each QID."""
         words = self._packing.pack_mapped(tuple(codes[:, : len(self._maps)].T), self._maps)
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
@@ -152,7 +152,7 @@ class FailingCells:
 def transform_locally(
     first: ResidualLevel, left: Residual, rounds: int, leveller: Leveller, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
-    """Anonymises again what is too rare, round by round.
+    """Anonymise again what is too rare, round by round.
 
     Args:
         first: The node of all.

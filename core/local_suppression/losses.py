@@ -53,7 +53,7 @@ def costs_of(
     unpublished: NDArray[np.int64],
     persons: NDArray[np.int64] | None = None,
 ) -> SuppressionCosts:
-    """Measures a recoding.
+    """Measure a recoding.
 
     Args:
         parts: The node of all, then rounds, then what was starred.
@@ -94,7 +94,7 @@ def costs_of(
 def part_charge(
     parts: Sequence[RecodedPart], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
-    """Returns what published records cost in one QID, a starred value costing ``star``."""
+    """Return what published records cost in one QID, a starred value costing ``star``."""
     total = 0.0
     for part in parts:
         prices = price(hierarchies[qid], domains[qid], part.cells.node[qid])
@@ -106,7 +106,7 @@ def measured(
     objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip
-    """Returns the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
+    """Return the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
     records = domains[0].records
     priced = objective_of(objective)
     if not isinstance(priced, Pricing) or priced.groups is None or not (priced.told or weights):
@@ -123,7 +123,7 @@ def measured(
 
 
 def _precision(parts: Sequence[RecodedPart], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
-    """Returns Sweeney's Prec = 1 − mean(level / last level) over the records that are not suppressed, a star being the last level."""
+    """Return Sweeney's Prec = 1 − mean(level / last level) over the records that are not suppressed, a star being the last level."""
     lost, records, start = 0.0, 0, 0
     for part in parts:
         kept = ~masks[start : start + part.cells.cells]

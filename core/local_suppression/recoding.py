@@ -47,12 +47,12 @@ class RecodedPart:
 
     @classmethod
     def of(cls, level: ResidualLevel, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> RecodedPart:
-        """Takes the published cells of a node; nothing is starred if nothing is said of it."""
+        """Take the published cells of a node; nothing is starred if nothing is said of it."""
         nothing = np.zeros((level.cells.cells, len(level.node)), np.bool_)
         return cls(level.cells, nothing if starred is None else starred, level.members).marked_cells(published)
 
     def marked_cells(self, marked: NDArray[np.bool_]) -> RecodedPart:
-        """Returns the marked cells alone."""
+        """Return the marked cells alone."""
         rows, numbers = np.flatnonzero(marked), np.full(len(marked), -1)
         numbers[rows] = np.arange(len(rows))
         return RecodedPart(
@@ -60,14 +60,14 @@ class RecodedPart:
         )
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
-        """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
+        """Return which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
         tops = np.array([level == hierarchy.top for hierarchy, level in zip(hierarchies, self.cells.node, strict=True)])
         found: NDArray[np.bool_] = self.suppressed_cells | tops
         return found
 
 
 def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
-    """Makes every combination of labels that the parts publish a class; all columns are text.
+    """Make every combination of labels that the parts publish a class; all columns are text.
 
     Args:
         parts: The first is looked up first; a record whose cell is in it is in no later one.
@@ -86,7 +86,7 @@ def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy],
 
 
 def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | None) -> Stage:
-    """Returns the stage of some cells, with those that are dropped among them; no cell is of both."""
+    """Return the stage of some cells, with those that are dropped among them; no cell is of both."""
     if dropped is None or not dropped.cells:
         return Stage(cells.node, cells.packing, cells.words, classes)
     words = [np.concatenate(pair) for pair in zip(cells.words, dropped.words, strict=True)]
@@ -98,7 +98,7 @@ def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | No
 def labels_of(
     parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy]
 ) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
-    """Returns what the cells of all parts publish, and the class of each.
+    """Return what the cells of all parts publish, and the class of each.
 
     Returns:
         Labels by QID; shape (cells of all parts,), the class of each; and shape (classes,), a cell of each class.
@@ -118,7 +118,7 @@ def _labels(parts: Sequence[RecodedPart], hierarchy: Hierarchy, qid: int) -> Qid
 
 
 def stages_table(stages: Sequence[Stage]) -> pa.Table:
-    """Returns later stages as one table: ``stage`` from 0, ``cell_0 …``, of which narrow cells use the first, and ``class``."""
+    """Return later stages as one table: ``stage`` from 0, ``cell_0 …``, of which narrow cells use the first, and ``class``."""
     width = max((len(stage.words) for stage in stages), default=1)
     sizes = [len(stage.classes) for stage in stages]
     columns: dict[str, NDArray[np.integer]] = {"stage": np.repeat(np.arange(len(stages), dtype=np.int16), sizes)}

@@ -15,7 +15,7 @@ from core.units.persons import CellPersons
 
 
 def selected_cells(cells: Histogram, rows: NDArray[np.intp]) -> Histogram:
-    """Returns some of the cells of a histogram, ascending."""
+    """Return some of the cells of a histogram, ascending."""
     return Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
 
 
@@ -42,7 +42,7 @@ class Residual:
         return self.members.persons if self.members else None
 
     def selected_records(self, rows: NDArray[np.intp]) -> Residual:
-        """Returns the records of some of the cells, ascending."""
+        """Return the records of some of the cells, ascending."""
         return Residual(selected_cells(self.cells, rows), self.members.take(rows) if self.members else None)
 
 
@@ -103,7 +103,7 @@ class RareCombinations:
 
     @classmethod
     def of(cls, level: ResidualLevel, gains: NDArray[np.float64]) -> RareCombinations:
-        """Returns all cells of a level.
+        """Return all cells of a level.
 
         Args:
             level: The level.
@@ -121,13 +121,13 @@ class RareCombinations:
         return self.classes.records
 
     def take(self, rows: NDArray[np.intp]) -> RareCombinations:
-        """Returns some of the combinations, ascending by row."""
+        """Return some of the combinations, ascending by row."""
         return replace(
             self, codes=self.codes[rows], classes=self.classes.take(rows), gains=self.gains[rows], cell_positions=self.cell_positions[rows]
         )
 
     def members_of(self, numbers: Integers) -> ClassMembers:
-        """Returns who is in the cells of the source that make up the combinations.
+        """Return who is in the cells of the source that make up the combinations.
 
         Args:
             numbers: Shape (combinations,), by which the members are numbered.

@@ -50,7 +50,7 @@ class Lenders:
 
 
 def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Returns which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
+    """Return which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
 
     Args:
         left: What is not published.
@@ -95,18 +95,18 @@ def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promi
 
 
 def _starts(lenders: Sequence[Lenders]) -> Integers:
-    """Returns the number of the first class of each part, and how many classes there are."""
+    """Return the number of the first class of each part, and how many classes there are."""
     return np.cumsum([0, *(lender.size for lender in lenders)])
 
 
 def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
-    """Returns what masking each class of all parts takes away."""
+    """Return what masking each class of all parts takes away."""
     lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
     return np.concatenate([np.empty(0), *lost])
 
 
 def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
-    """Returns what counts the units of masks.
+    """Return what counts the units of masks.
 
     Args:
         left: What is not published.
@@ -146,7 +146,7 @@ class Treated:
 
 
 def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
-    """Treats what is left after all rounds.
+    """Treat what is left after all rounds.
 
     Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
 
@@ -181,7 +181,7 @@ def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment,
 
 
 def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller) -> Bools:
-    """Returns the published combinations in pools that break the promise, shape (combinations,)."""
+    """Return the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
     if len(rows) and leveller.promise.models:
@@ -204,7 +204,7 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
 
 
 def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
-    """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
+    """Return parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = RecodedPart.of(rest, published, stars.suppressed_cells)
@@ -216,7 +216,7 @@ def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSup
 
 
 def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
-    """Returns what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
+    """Return what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
     whole = left.classes.union(np.ones(len(left.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
@@ -224,7 +224,7 @@ def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Pro
 
 
 def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
-    """Returns the cells of a node with what a star takes from each."""
+    """Return the cells of a node with what a star takes from each."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
@@ -256,7 +256,7 @@ def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDA
 
 
 def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:
-    """Numbers what combinations publish, a star being a group of its own."""
+    """Number what combinations publish, a star being a group of its own."""
     if not len(codes):
         return np.empty(0, np.int64)
     packing = Packing(tuple(int(size) + 2 for size in codes.max(axis=0)))

@@ -23,7 +23,7 @@ kernel = compiler("losses.losses")
 
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Adds up classes in one reading.
+    """Add up classes in one reading.
 
     Args:
         counts: Shape (classes,), records of each; the square of their sum is below 2^63.
@@ -50,7 +50,7 @@ WRITABLE: Final = ("C", "W")
 
 
 def sum_of_squares(counts: NDArray[np.int64]) -> int:
-    """Returns Σ counts², exactly, as a Python integer."""
+    """Return Σ counts², exactly, as a Python integer."""
     if int(counts.sum()) < INT64_SAFE_RECORDS:
         return int(np.dot(counts, counts))
     return sum(int(count) * int(count) for count in counts)
@@ -73,7 +73,7 @@ class Loss:
 
 
 def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
-    """Returns the losses of a node with the given cells, of which some fail; two arrays of the same shape (cells,)."""
+    """Return the losses of a node with the given cells, of which some fail; two arrays of the same shape (cells,)."""
     if counts.shape != failing.shape:
         raise IndexError("as many cells as are told of")
     if int(counts.sum()) < INT64_SAFE_RECORDS:
@@ -87,18 +87,18 @@ def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
 
 
 def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
-    """Returns DM = Σ over published classes |E|² + s·N: a suppressed record is confused with all (Bayardo and Agrawal 2005)."""
+    """Return DM = Σ over published classes |E|² + s·N: a suppressed record is confused with all (Bayardo and Agrawal 2005)."""
     return sum_of_squares(published) + suppressed * records
 
 
 def c_avg(released: int, classes: int, k: int) -> float:
-    """Returns C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
+    """Return C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
     # Rounded once, and not after each of two divisions.
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 
 def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
-    """Returns what follows from class sizes alone where no record is suppressed; fragments that publish the same are one class in it.
+    """Return what follows from class sizes alone where no record is suppressed; fragments that publish the same are one class in it.
 
     Args:
         sizes: Number of classes by records.
@@ -111,7 +111,7 @@ def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict
 
 
 def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray[np.float64]:
-    """Returns NCP of each group at a level (Xu et al. 2006), shape (groups,), from 0 (the value) to 1 (the whole domain).
+    """Return NCP of each group at a level (Xu et al. 2006), shape (groups,), from 0 (the value) to 1 (the whole domain).
 
     What is published counts whole, whatever occurs in it: of numbers and dates the length of the interval, as far as it lies within the
     range of the domain, over that range (of groups that have names and no ends, the range of their values); of other types the distinct
@@ -131,7 +131,7 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
 
 
 def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns 1 for each group of a single value that is published under another name, else 0; shape (groups,)."""
+    """Return 1 for each group of a single value that is published under another name, else 0; shape (groups,)."""
     named = np.zeros(len(sizes))
     if level == 0 or domain.size < 2:
         return named
@@ -145,7 +145,7 @@ def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.i
 def _reach(
     hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], groups: int, line: NumberLine
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns from where to where each group reaches, shapes (groups,): as published, or as far as its values do."""
+    """Return from where to where each group reaches, shapes (groups,): as published, or as far as its values do."""
     # Extents are floats already: where these tell values apart no more, what the values themselves reach is exact.
     if line.origin is None and hierarchy.extents and (extent := hierarchy.extents[level]) is not None:
         return extent
@@ -173,7 +173,7 @@ def _floats(bounds: pa.Array, line: NumberLine) -> NDArray[np.float64]:
 def certainty_penalty(
     hierarchy: Hierarchy, domain: Domain, level: int, groups: NDArray[np.integer], counts: NDArray[np.int64], suppressed: int
 ) -> float:
-    """Returns NCP of one QID over the whole dataset: the mean penalty of a record, 1 for a suppressed one. GCP is its mean over the QIDs.
+    """Return NCP of one QID over the whole dataset: the mean penalty of a record, 1 for a suppressed one. GCP is its mean over the QIDs.
 
     Args:
         hierarchy: Of the QID.

@@ -28,7 +28,7 @@ Order = Literal["listed", "ends", "ascending"]
 
 
 def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> CutAxis:
-    """Returns the axis of a QID: numbers and dates ascending, other values in the order of the leaves of their hierarchy.
+    """Return the axis of a QID: numbers and dates ascending, other values in the order of the leaves of their hierarchy.
 
     Args:
         qid: The QID as the job describes it.
@@ -47,12 +47,12 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
 
 
 def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:
-    """Tells whether siblings may stand in any order: listed ones, of what is neither a number nor a date."""
+    """Return whether siblings may stand in any order: listed ones, of what is neither a number nor a date."""
     return entry_of(qid.hierarchy).table is not None and not is_numerical(domain)
 
 
 def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order) -> NDArray[np.intp]:
-    """Returns the positions of the values in the order of a walk through the hierarchy."""
+    """Return the positions of the values in the order of a walk through the hierarchy."""
     if table := entry_of(qid.hierarchy).table:
         keys = _listed(qid.name, domain, table(qid.name, qid.hierarchy, folder))
         keys = keys if order == "listed" else _learnt(keys, domain.counts, order)
@@ -64,7 +64,7 @@ def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
 
 
 def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
-    """Returns, level by level, the row at which the group of each value is listed first."""
+    """Return, level by level, the row at which the group of each value is listed first."""
     rows = listed_rows(qid, domain.values, table)
     keys = []
     for column in table.columns:
@@ -75,7 +75,7 @@ def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
 
 
 def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Order) -> list[NDArray[Any]]:
-    """Returns, level by level, the place of the group of each value among its siblings; of equals in number the first listed goes first.
+    """Return, level by level, the place of the group of each value among its siblings; of equals in number the first listed goes first.
 
     Args:
         listed: By level, finest first, shape (values,): where the group of each value is listed.

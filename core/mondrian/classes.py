@@ -38,16 +38,16 @@ class RowTable:
 
     @classmethod
     def of(cls, codes: Codes, weights: Numbers, unit: Unit | None = None) -> RowTable:
-        """Returns a table of rows; k counts their records where no persons are given."""
+        """Return a table of rows; k counts their records where no persons are given."""
         return cls(codes, weights, Records(weights) if unit is None else unit)
 
     def values(self, rules: Rules) -> list[tuple[str, Numbers]]:
-        """Returns the sensitive columns of the rules, and the code of each row in them."""
+        """Return the sensitive columns of the rules, and the code of each row in them."""
         first = self.codes.shape[1] - len(rules.columns)
         return [(column, self.codes[:, first + number].astype(np.int64)) for number, column in enumerate(rules.columns)]
 
     def classes(self, rules: Rules, owners: Numbers, size: int) -> ClassTable:
-        """Returns the table of some classes of the rows.
+        """Return the table of some classes of the rows.
 
         Args:
             rules: Name the sensitive columns.
@@ -61,12 +61,12 @@ class RowTable:
         return ClassTable(Records(self.weights).count(owners, size), self.unit.count(owners, size), spreads)
 
     def one_class_table(self, rules: Rules) -> ClassTable:
-        """Returns the table of all rows as one class."""
+        """Return the table of all rows as one class."""
         return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
 
 def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
-    """Returns the same cutting with persons by sensitive value in the place of records, and what follows for the promise.
+    """Return the same cutting with persons by sensitive value in the place of records, and what follows for the promise.
 
     Where no person is named, that is the cutting itself.
 
@@ -83,12 +83,12 @@ def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def one_class_keeps(cutting: Cutting, rows: RowTable) -> bool:
-    """Tells whether all rows as one class keep the rules."""
+    """Return whether all rows as one class keep the rules."""
     return not rows.one_class_table(cutting.rules).failing(cutting.rules.promise)[0]
 
 
 def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
-    """Returns the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
+    """Return the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
 
     Then they may still be cut: in each of two halves there may be few enough.
     """
@@ -97,7 +97,7 @@ def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
 
 
 def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cuts rows and labels their classes; leaves that would fail as one class, for their labels are equal, are merged with neighbours.
+    """Cut rows and labels their classes; leaves that would fail as one class, for their labels are equal, are merged with neighbours.
 
     Args:
         cutting: How.
@@ -118,7 +118,7 @@ def cut_and_publish(cutting: Cutting, rows: RowTable) -> tuple[Partition, Publis
 
 
 def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -> tuple[Recoding, PublishedClasses]:
-    """Runs strict Mondrian on cells.
+    """Run strict Mondrian on cells.
 
     Args:
         cutting: How; not relaxed.
@@ -136,7 +136,7 @@ def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:
-    """Returns a partition with each of the marked leaves merged with the next one, which the last cut between them took it from.
+    """Return a partition with each of the marked leaves merged with the next one, which the last cut between them took it from.
 
     The last leaf of all is merged with the one before.
     """

@@ -42,7 +42,7 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Cuts a QID at its median by weight; where that may not be, just below the median value.
+    """Cut a QID at its median by weight; where that may not be, just below the median value.
 
     Args:
         rows: All rows.
@@ -80,7 +80,7 @@ def median_cut(
 
 @kernel
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
-    """Returns the number of the last of the first ``tied`` rows of a value; every row is one record."""
+    """Return the number of the last of the first ``tied`` rows of a value; every row is one record."""
     # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
     ranks, order = rows.ranks, rows.order
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
@@ -105,7 +105,7 @@ def choose_cut(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
+    """Return the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
 
     Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
     is compiled.
@@ -152,7 +152,7 @@ def cut_of(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Returns the cut of a node, if any is made.
+    """Return the cut of a node, if any is made.
 
     Args:
         rows: All rows.
@@ -187,7 +187,7 @@ def cut_all(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cuts until no cut is allowed; rows are put in the order of their classes.
+    """Cut until no cut is allowed; rows are put in the order of their classes.
 
     Args:
         rows: All rows.

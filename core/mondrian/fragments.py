@@ -28,7 +28,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
-    """Returns which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
+    """Return which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
 
     Args:
         words: The cells, arrays of shape (n,).
@@ -69,7 +69,7 @@ def cut_tree(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cuts until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remembers the cuts.
+    """Cut until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remember the cuts.
 
     Returns:
         Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
@@ -102,7 +102,7 @@ def cut_tree(
 
 @kernel
 def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
-    """Returns the leaf of each row, shape (rows,).
+    """Return the leaf of each row, shape (rows,).
 
     Args:
         ranks: Shape (rows, QIDs).
@@ -144,12 +144,12 @@ class CutTree:
         return self.qids.count(LEAF)
 
     def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
-        """Returns the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
+        """Return the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
         found: NDArray[np.int64] = led(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
         return found
 
     def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
-        """Returns the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
+        """Return the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
         node = next(node for node, qid in enumerate(self.qids) if qid == LEAF and self.lefts[node] == leaf)
         found: list[tuple[int, str, int]] = []
         while node:
@@ -166,12 +166,12 @@ class _Node:
     halves: tuple[_Node, _Node] | None = None
 
     def leaves(self) -> list[_Node]:
-        """Returns the leaves below, from left to right."""
+        """Return the leaves below, from left to right."""
         return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
 
 
 def _tree(root: _Node) -> CutTree:
-    """Numbers the nodes level by level and the leaves from left to right."""
+    """Number the nodes level by level and the leaves from left to right."""
     order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
     places: list[tuple[int, int, int]] = []
     for node in order:
@@ -184,7 +184,7 @@ def _tree(root: _Node) -> CutTree:
 def multidimensional(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
 ) -> CutTree:
-    """Cuts a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
+    """Cut a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
 
     Args:
         cutting: How Mondrian cuts. With the whole dataset as the sample and its spans, fragments are nodes of the centralised run.
@@ -224,7 +224,7 @@ def multidimensional(
 
 
 def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
-    """Cuts a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
+    """Cut a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
 
     Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
 
@@ -252,7 +252,7 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 
 
 def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
-    """Merges leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
+    """Merge leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
 
     Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment
     of that subtree. Sensitive values decide one thing alone: a cut on one side of which any fragment breaks the model is not made, and all

@@ -23,7 +23,7 @@ def allowed(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> bool:
-    """Tells whether both halves of a cut keep the privacy model.
+    """Return whether both halves of a cut keep the privacy model.
 
     Args:
         rows: All rows.
@@ -52,7 +52,7 @@ def allowed(
 
 @kernel
 def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
-    """Tells whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
+    """Return whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
 
     Args:
         rows: All rows.
@@ -76,7 +76,7 @@ def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: Per
 
 @kernel
 def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns the values of a node, the records of each, and the records of both halves."""
+    """Return the values of a node, the records of each, and the records of both halves."""
     left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     codes, totals = np.empty(left_size + right_size, np.int64), np.empty(left_size + right_size, np.int64)
     size = left_size
@@ -98,7 +98,7 @@ def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
 
 @kernel
 def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow | None) -> bool:
-    """Tells whether both halves have records of k different persons."""
+    """Return whether both halves have records of k different persons."""
     if people is None:
         return True
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
@@ -127,7 +127,7 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: PersonsByRow |
 
 @kernel
 def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) -> Numbers:
-    """Returns how many different persons both halves have, shape (2,); 0 where no person is named."""
+    """Return how many different persons both halves have, shape (2,); 0 where no person is named."""
     found = np.zeros(2, np.int64)
     if people is None:
         return found
@@ -148,7 +148,7 @@ def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: PersonsByRow | None) 
 
 @kernel
 def _next_stamp(people: PersonsByRow) -> int:
-    """Begins a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
+    """Begin a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
     people.passes[0] += 1
     return int(people.passes[0]) << 2
 
@@ -157,7 +157,7 @@ def _next_stamp(people: PersonsByRow) -> int:
 def _spread_enough(
     rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: PersonsByRow | None, room: CutBuffers
 ) -> bool:
-    """Tells whether both halves keep the privacy model in one sensitive column."""
+    """Return whether both halves keep the privacy model in one sensitive column."""
     if people is None:
         left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     else:
@@ -178,7 +178,7 @@ def _spread_enough(
 
 @kernel
 def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers) -> Spreads:
-    """Counts the records of each value in both halves; returns all counts of a half together and its values, left and right."""
+    """Count the records of each value in both halves; return all counts of a half together and its values, left and right."""
     ranks, weights, sensitive, order = rows.ranks, rows.weights, rows.sensitive, rows.order
     counts, present = room.counts, room.present
     qid, most, last = cut
@@ -202,7 +202,7 @@ def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: CutBuffers)
 
 @kernel
 def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: PersonsByRow, room: CutBuffers) -> Spreads:
-    """Does the same with everybody counted once for each of their values in a half."""
+    """Do the same with everybody counted once for each of their values in a half."""
     starts, values, seen, order = people.starts, people.values, people.value_marks, rows.order
     sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks
     qid, most, last = cut

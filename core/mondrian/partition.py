@@ -25,7 +25,7 @@ from core.units.unit import Unit
 
 
 def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsByRow | None:
-    """Lists the persons of rows row by row; None where every record counts, so that what looks at persons is not even compiled.
+    """List the persons of rows row by row; None where every record counts, so that what looks at persons is not even compiled.
 
     Args:
         unit: Whose the rows are.
@@ -45,7 +45,7 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
 
 
 def unseen(persons: PersonsByRow) -> PersonsByRow:
-    """Returns the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
+    """Return the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
     return persons._replace(
         person_marks=np.zeros_like(persons.person_marks), value_marks=np.zeros_like(persons.value_marks), passes=np.zeros(1, np.int64)
     )
@@ -121,14 +121,14 @@ class Partition:
         return len(self.starts) - 1
 
     def of_rows(self) -> NDArray[np.int32]:
-        """Returns the class of each row, shape (rows,)."""
+        """Return the class of each row, shape (rows,)."""
         classes = np.empty(len(self.order), np.int32)
         classes[self.order] = np.repeat(np.arange(self.classes, dtype=np.int32), np.diff(self.starts))
         return classes
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Makes the scratch arrays of the kernels."""
+    """Make the scratch arrays of the kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))
@@ -145,7 +145,7 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
 
 
 def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -> CutPrices:
-    """Makes the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
+    """Make the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
     widest = max(axis.size for axis in axes)
     return CutPrices(
         np.zeros(rows, np.int32),
@@ -157,7 +157,7 @@ def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -
 
 
 def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
-    """Returns how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
+    """Return how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
     widest, ranks = max(axis.size for axis in axes), sum(axis.size for axis in axes)
     # Stamps, values and sums; and for prices four arrays more.
     bytes_each = 8 * (ranks + (5 if score == "ncp" else 2) * widest)
@@ -165,7 +165,7 @@ def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
 
 
 def no_label_prices(axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Returns prices of what classes hold alone."""
+    """Return prices of what classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
     return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
@@ -183,7 +183,7 @@ def partition(
     unit: Unit = EVERY_RECORD,
     told: CutDisclosure | None = None,
 ) -> Partition:
-    """Cuts rows into classes by Mondrian; all rows together must keep the rules.
+    """Cut rows into classes by Mondrian; all rows together must keep the rules.
 
     Args:
         ranks: Shape (rows, QIDs), uint16 or uint32. Used up: its rows end in the order of their classes.

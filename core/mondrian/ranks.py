@@ -57,7 +57,7 @@ class CutAxes(tuple[CutAxis, ...]):
 
     @classmethod
     def of(cls, axes: Iterable[CutAxis]) -> Self:
-        """Puts axes together, one per QID."""
+        """Put axes together, one per QID."""
         given = list(axes)
         scale = _scale_of(given)
         firsts = scale.starts.tolist()
@@ -70,7 +70,7 @@ class CutAxes(tuple[CutAxis, ...]):
 
 
 def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArray[np.unsignedinteger[Any]]:
-    """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
+    """Return the ranks of codes, shape (rows, QIDs), a copy of its own.
 
     Args:
         codes: Shape (rows, QIDs, …).
@@ -82,7 +82,7 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArra
 def ranks_of_columns(
     columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[CutAxis]
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Does the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
+    """Do the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
     # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
     ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
     for position, axis in enumerate(axes):
@@ -91,7 +91,7 @@ def ranks_of_columns(
 
 
 def axes_scale(axes: Sequence[CutAxis]) -> CutScale:
-    """Returns what kernels measure the QIDs by."""
+    """Return what kernels measure the QIDs by."""
     return axes.scale if isinstance(axes, CutAxes) else _scale_of(axes)
 
 
@@ -108,7 +108,7 @@ def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
 
 
 def narrowed(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
-    """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
+    """Return the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
     whole = axes_scale(axes)
     wholes, domains = whole.scale_totals.copy(), whole.domains.copy()
     for position, axis in enumerate(axes):

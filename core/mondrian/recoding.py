@@ -34,7 +34,7 @@ both halves have another label, and the first cuts of all are made blindly; by v
 
 
 def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Returns what labels cost, by the ranks of axes.
+    """Return what labels cost, by the ranks of axes.
 
     Args:
         labels: One per QID: what classes publish.
@@ -96,11 +96,11 @@ class Cutting:
         )
 
     def ranks(self, codes: Codes) -> Codes:
-        """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
+        """Return the ranks of codes, shape (rows, QIDs), a copy of its own."""
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
-        """Cuts rows into classes.
+        """Cut rows into classes.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
@@ -139,7 +139,7 @@ class PublishedClasses:
 
 
 def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
-    """Labels the classes of a partition and merges those that publish the same.
+    """Label the classes of a partition and merge those that publish the same.
 
     Args:
         cutting: How.
@@ -180,7 +180,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:
-    """Adds up the losses of fragments (papers/distributed-mondrian.txt, 6) and tells what follows from the sums.
+    """Add up the losses of fragments (papers/distributed-mondrian.txt, 6) and return what follows from the sums.
 
     Returns:
         ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`

@@ -29,7 +29,7 @@ from schemas.job.privacy import SUPPRESSIONS
 
 
 def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
-    """Returns the cuts that ``Cutting.cut`` makes of rows."""
+    """Return the cuts that ``Cutting.cut`` makes of rows."""
     axes, rules = cutting.axes, cutting.rules
     codes = given.codes
     ranks, demands = cutting.ranks(codes), rules.demands
@@ -45,7 +45,7 @@ def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
 
 
 def together(one: Domain, other: Domain) -> Domain:
-    """Returns the domain of all values of two, with the counts of the first: what an order is learnt from."""
+    """Return the domain of all values of two, with the counts of the first: what an order is learnt from."""
     values = pc.unique(pa.concat_arrays([one.values, other.values]))
     ordered = values.take(pc.sort_indices(values))
     counts = np.zeros(len(ordered), np.int64)
@@ -54,7 +54,7 @@ def together(one: Domain, other: Domain) -> Domain:
 
 
 def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
-    """Returns where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
+    """Return where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
 
     Args:
         old: The domain in whose ranks the cuts were made.
@@ -96,7 +96,7 @@ class Replayed:
 
 
 def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None) -> Replayed:
-    """Takes the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
+    """Take the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
 
     Args:
         cutting: What classes must keep, and how they are published.
@@ -145,7 +145,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
 
 
 def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Returns the leaves that fail in one class with others of equal labels, shape (leaves,)."""
+    """Return the leaves that fail in one class with others of equal labels, shape (leaves,)."""
     failing = rows.classes(rules, numbers.astype(np.int64), int(numbers.max(initial=-1)) + 1).failing(rules.promise)
     lost = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
     # Of what is suppressed already nothing is asked.
@@ -154,7 +154,7 @@ def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], n
 
 
 def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Returns which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
+    """Return which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
     stars = np.ones(len(published.sizes) + 1, np.bool_)
     for column in published.labels.columns:
         stars[:-1] &= pc.fill_null(pc.equal(column.cast(pa.string()), SUPPRESSED_VALUE), fill_value=False).to_numpy()
@@ -166,7 +166,7 @@ def _starred(published: PublishedClasses, numbers: NDArray[np.int32]) -> NDArray
 def _published(
     cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], keeps: NDArray[np.bool_]
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Labels the classes that keep the rules, and returns the published class of each cell."""
+    """Label the classes that keep the rules, and returns the published class of each cell."""
     rows = np.flatnonzero(keeps[owners])
     _, mine = np.unique(owners[rows], return_inverse=True)
     order = np.argsort(mine, kind="stable")
@@ -193,6 +193,6 @@ def _losses(published: PublishedClasses, qids: int, k: int, records: int, suppre
 
 
 def leaves_of(tree: CutTree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Returns the leaf of each cell, shape (cells,); ``codes`` has the shape (cells, QIDs or more), ``places`` one array per QID."""
+    """Return the leaf of each cell, shape (cells,); ``codes`` has the shape (cells, QIDs or more), ``places`` one array per QID."""
     ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(places)], axis=1)
     return tree.leaf_of(ranks)

@@ -152,7 +152,7 @@ def is_left_of_cut(rank: Number, number: Number, most: int, last: int) -> bool:
 
 @kernel
 def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) -> None:
-    """Writes the least and the greatest rank of each QID in a node into ``room``, and how many different ones there are."""
+    """Write the least and the greatest rank of each QID in a node into ``room``, and how many different ones there are."""
     # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
     ranks, starts, stamps = rows.ranks, scale.starts, room.stamps
     # A new stamp in the place of clearing: the array is as long as all domains together, and nodes are many and small.
@@ -174,7 +174,7 @@ def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) 
 
 @kernel
 def doubled(table: Numbers) -> Numbers:
-    """Returns a table with room for as many rows again; what NumPy has for that takes long to compile.
+    """Return a table with room for as many rows again; what NumPy has for that takes long to compile.
 
     Args:
         table: Shape (rows, columns), int64.
@@ -188,7 +188,7 @@ def doubled(table: Numbers) -> Numbers:
 
 @kernel
 def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
-    """Sorts the rows of a node by rank of a QID; returns how far each is from the first one."""
+    """Sort the rows of a node by rank of a QID; return how far each is from the first one."""
     first, end = bounds
     numbers = np.empty(end - first, np.int64)
     for row in range(first, end):
@@ -198,7 +198,7 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
 
 @kernel
 def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
-    """Adds up the records of each rank of a QID in a node.
+    """Add up the records of each rank of a QID in a node.
 
     Args:
         rows: All rows.
@@ -236,7 +236,7 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBu
 
 @kernel
 def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
-    """Moves the rows of the left half to the front of a node, in place; returns where the right half starts.
+    """Move the rows of the left half to the front of a node, in place; return where the right half starts.
 
     Block by block from both ends (Edelkamp and Weiss 2016): rows that stand on the wrong side are listed without a branch, because which
     side the next one is of is anybody's guess, and swapped with those of the other end.
@@ -280,7 +280,7 @@ def split(rows: Rows, bounds: Bounds, cut: Cut, room: CutBuffers) -> int:
 def swap(
     ranks: NDArray[np.unsignedinteger[Any]], weights: Numbers, sensitive: NDArray[np.int32], order: NDArray[np.int32], one: int, other: int
 ) -> None:
-    """Swaps two rows. Swaps mix up the rows of a half, which is why ties are told by the order and nothing by place."""
+    """Swap two rows. Swaps mix up the rows of a half, which is why ties are told by the order and nothing by place."""
     for column in range(ranks.shape[1]):
         ranks[one, column], ranks[other, column] = ranks[other, column], ranks[one, column]
     for column in range(sensitive.shape[1]):

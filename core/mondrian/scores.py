@@ -31,7 +31,7 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 @kernel
 def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
-    """Returns how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
+    """Return how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
 
     Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
     """
@@ -45,7 +45,7 @@ def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
 
 @kernel
 def entropy(sums: Numbers, size: int, weight: int) -> float:
-    """Returns the Shannon entropy, in nats, of records over ranks."""
+    """Return the Shannon entropy, in nats, of records over ranks."""
     total = 0.0
     for index in range(size):
         share = sums[index] / weight
@@ -55,7 +55,7 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 @kernel
 def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
-    """Returns how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
+    """Return how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
 
     SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
     """
@@ -72,7 +72,7 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
 
 @kernel
 def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers, prices: CutPrices) -> None:
-    """Writes the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
+    """Write the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
 
     Args:
         rows: All rows.
@@ -108,7 +108,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 
 @kernel
 def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
-    """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
+    """Return NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
 
     Beside a null the label of numbers stands for one value more (`core.recoding.labels.penalties_with_null`).
 
@@ -143,7 +143,7 @@ def cheapest_cut(
     room: CutBuffers,
     prices: CutPrices,
 ) -> Cut:
-    """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
+    """Return the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
 
     Args:
         rows: All rows.
@@ -184,7 +184,7 @@ def cheapest_cut(
 
 @kernel
 def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, costs: Floats, room: CutBuffers, prices: CutPrices) -> None:
-    """Adds, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
+    """Add, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
 
     Args:
         rows: All rows.

@@ -16,7 +16,7 @@ _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
-    """Returns a mark of each record's published values besides the QIDs, shape (rows,): equal records have equal marks.
+    """Return a mark of each record's published values besides the QIDs, shape (rows,): equal records have equal marks.
 
     The mark tells apart records of equal QIDs that come into different classes, without a trace of where they stood in the source.
     Different records share one by chance in about one pair of 2^64; nothing but the order of their payloads depends on it.
@@ -42,7 +42,7 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Returns the combination of values of each record, by number from 0, shape (n,).
+    """Return the combination of values of each record, by number from 0, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
@@ -54,7 +54,7 @@ def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
 def canonical(
     codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
 ) -> NDArray[np.intp]:
-    """Returns the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
+    """Return the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
 
     Args:
         codes: One array of shape (n,) per QID.

@@ -24,7 +24,7 @@ WORD = 8
 
 
 def text_order(texts: pa.StringArray) -> tuple[NDArray[np.intp], bool]:
-    """Returns the permutation that sorts texts, none of them null, by their bytes, shape (n,), and whether none comes twice.
+    """Return the permutation that sorts texts, none of them null, by their bytes, shape (n,), and whether none comes twice.
 
     Those that are equal come in any order.
     """
@@ -59,7 +59,7 @@ def _arrow_order(columns: list[pa.Array]) -> NDArray[np.intp]:
 
 
 def _shared_bytes(texts: pa.StringArray) -> int:
-    """Returns how many bytes all texts begin with alike: those of the first and the last."""
+    """Return how many bytes all texts begin with alike: those of the first and the last."""
     ends = pc.min_max(texts)
     first, last = (np.frombuffer(ends[end].as_buffer(), np.uint8) for end in ("min", "max"))
     most = min(len(first), len(last))
@@ -68,7 +68,7 @@ def _shared_bytes(texts: pa.StringArray) -> int:
 
 
 def _words(texts: pa.StringArray, skipped: int) -> NDArray[np.uint64]:
-    """Returns eight bytes of each text after so many as a number that is as large as they are late, shape (n,); where it ends, zeros."""
+    """Return eight bytes of each text after so many as a number that is as large as they are late, shape (n,); where it ends, zeros."""
     _, bounds, data = texts.buffers()
     ends = np.frombuffer(bounds, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     starts = ends[:-1] + skipped
@@ -85,7 +85,7 @@ def _words(texts: pa.StringArray, skipped: int) -> NDArray[np.uint64]:
 
 
 def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> NDArray[np.intp]:
-    """Returns the permutation that sorts records by class and then by each column in turn, nulls last.
+    """Return the permutation that sorts records by class and then by each column in turn, nulls last.
 
     Args:
         classes: Shape (n,), int32, none negative.
@@ -113,7 +113,7 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
 
 
 def in_canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Returns records in the order of ``canonical_order``: their classes, shape (n,), and their columns; arguments as there."""
+    """Return records in the order of ``canonical_order``: their classes, shape (n,), and their columns; arguments as there."""
     if (found := _sorted_as_numbers(classes, columns)) is not None:
         return found
     order = canonical_order(classes, columns)
@@ -122,7 +122,7 @@ def in_canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
 
 
 def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]] | None:
-    """Does it for dictionaries, if a record is one number; None if it is not.
+    """Do it for dictionaries, if a record is one number; None if it is not.
 
     Numbers are sorted and taken apart again in a fraction of the time that it takes to find an order and to follow it in every column: a
     record is nothing but its class and its entries, so that no column has to be moved.
@@ -152,7 +152,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
 
 
 def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: NDArray[np.unsignedinteger[Any]]) -> pa.DictionaryArray:
-    """Returns the entries of a dictionary whose ranks are wanted, shape (n,): a null where it is the rank after the last entry's.
+    """Return the entries of a dictionary whose ranks are wanted, shape (n,): a null where it is the rank after the last entry's.
 
     Args:
         column: The dictionary.
@@ -166,7 +166,7 @@ def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: ND
 
 
 def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
-    """Sorts the records at some places of the order by their keys; returns the places of those that are alike still, and their groups."""
+    """Sort the records at some places of the order by their keys; return the places of those that are alike still, and their groups."""
     by = order_of(key, int(key.max()))
     order[tied], key = order[tied[by]], key[by]
     same = key[1:] == key[:-1]
@@ -176,7 +176,7 @@ def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np
 
 
 def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
-    """Returns the ranks of some records' values, shape (rows,), and how many ranks there are."""
+    """Return the ranks of some records' values, shape (rows,), and how many ranks there are."""
     if len(rows) == len(column):
         ranks, size = dense_ranks(column)
         return ranks[rows], size
@@ -187,7 +187,7 @@ def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int6
 
 
 def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Returns the rank of each value among the distinct ones, shape (n,), and how many ranks there are; a null ranks last.
+    """Return the rank of each value among the distinct ones, shape (n,), and how many ranks there are; a null ranks last.
 
     Floats rank by their bits, which tells -0.0 from 0.0 and one NaN from another.
     """
@@ -205,7 +205,7 @@ def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
 
 
 def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Returns the same for the entries of a dictionary, of which hardly any comes twice."""
+    """Return the same for the entries of a dictionary, of which hardly any comes twice."""
     if pa.types.is_string(entries.type) and not entries.null_count:
         order, distinct = text_order(entries)
         if distinct:
@@ -214,7 +214,7 @@ def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
 
 
 def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Returns the rank of each of n values, and n for a null, shape (n + 1,)."""
+    """Return the rank of each of n values, and n for a null, shape (n + 1,)."""
     ranks = np.empty(len(order) + 1, np.int64)
     ranks[order] = np.arange(len(order))
     ranks[-1] = len(order)
@@ -222,7 +222,7 @@ def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
 
 
 def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lays the classes out over output files of about ``rows_per_file`` records, in order.
+    """Lay the classes out over output files of about ``rows_per_file`` records, in order.
 
     Args:
         sizes: Shape (classes,), records per class.
@@ -238,7 +238,7 @@ def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[n
 def assign_files(
     classes: NDArray[np.int32], first: NDArray[np.int64], spread: NDArray[np.int64], columns: Sequence[pa.Array]
 ) -> NDArray[np.int64]:
-    """Returns the output file of each record, shape (n,).
+    """Return the output file of each record, shape (n,).
 
     A class larger than a file is spread by a hash of the record's published values, so that equal records stay together and the outcome
     depends on nothing else.

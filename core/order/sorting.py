@@ -22,7 +22,7 @@ DIGIT = 11
 
 @kernel
 def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
-    """Sorts numbers by some of their bits; of equal bits they stay in order. A digit that all have in common takes no pass.
+    """Sort numbers by some of their bits; of equal bits they stay in order. A digit that all have in common takes no pass.
 
     Args:
         numbers: Shape (n,), unsigned; written to.
@@ -61,7 +61,7 @@ def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) 
 
 @kernel
 def settle(numbers: NDArray[np.uint64], most: int) -> bool:
-    """Puts numbers that are nearly in order, shape (n,), into it, each before those that are greater; gives up after so many steps.
+    """Put numbers that are nearly in order, shape (n,), into it, each before those that are greater; gives up after so many steps.
 
     Args:
         numbers: Written to.
@@ -84,7 +84,7 @@ def settle(numbers: NDArray[np.uint64], most: int) -> bool:
 
 @kernel
 def settle_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
-    """Does the same to a permutation that nearly sorts numbers: each place comes before those of greater numbers.
+    """Do the same to a permutation that nearly sorts numbers: each place comes before those of greater numbers.
 
     Args:
         order: Shape (n,), written to.
@@ -114,7 +114,7 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 
 
 def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool = True) -> NDArray[Any]:
-    """Returns whole numbers in ascending order.
+    """Return whole numbers in ascending order.
 
     Args:
         numbers: Shape (n,), uint32, uint64 or int64, none negative.
@@ -131,7 +131,7 @@ def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool =
 
 
 def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Returns digests, shape (n,), in ascending order: their upper bits are at random, and settle nearly all of it."""
+    """Return digests, shape (n,), in ascending order: their upper bits are at random, and settle nearly all of it."""
     if len(digests) < FEW:
         return np.sort(digests)
     found = _by_bits(digests.copy(), WIDTH - (UPPER if len(digests) <= MANY else MORE), WIDTH)
@@ -140,7 +140,7 @@ def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
-    """Returns the permutation that sorts whole numbers, shape (n,); equal ones stay in the order in which they are.
+    """Return the permutation that sorts whole numbers, shape (n,); equal ones stay in the order in which they are.
 
     Args:
         numbers: Shape (n,), int64 or uint64, none negative.
@@ -159,12 +159,12 @@ def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
 
 
 def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Returns the permutation that sorts digests, shape (n,); equal ones stay in the order in which they are."""
+    """Return the permutation that sorts digests, shape (n,); equal ones stay in the order in which they are."""
     return order_of(digests, (1 << WIDTH) - 1)
 
 
 def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Returns where what is in order equals a neighbour.
+    """Return where what is in order equals a neighbour.
 
     Args:
         same: Shape (n - 1,), or of none (0,): whether each but the first equals the one before it.

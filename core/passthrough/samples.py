@@ -43,7 +43,7 @@ class ValueCounter:
         self.bytes = 0
 
     def add(self, column: pa.Array) -> None:
-        """Adds the values of a batch, shape (rows,), in their working type or as a dictionary of it."""
+        """Add the values of a batch, shape (rows,), in their working type or as a dictionary of it."""
         if isinstance(column, pa.DictionaryArray):
             # A dictionary is small where values repeat, so that rows need no sorting.
             used = np.bincount(positions(column), minlength=len(column.dictionary) + 1)[: len(column.dictionary)]
@@ -84,7 +84,7 @@ class ValueCounter:
             self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
-        """Returns what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
+        """Return what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
         starts = _starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))
@@ -95,7 +95,7 @@ class ValueCounter:
 
 
 def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
-    """Adds up the counts of equal digests, arrays of shape (n,) each; returns the distinct ones in ascending order."""
+    """Add up the counts of equal digests, arrays of shape (n,) each; return the distinct ones in ascending order."""
     whole, summed = np.concatenate(digests), np.concatenate(counts)
     order = order_of_digests(whole)
     whole, summed = whole[order], summed[order]
@@ -104,7 +104,7 @@ def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int
 
 
 def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
-    """Returns how many distinct digests there are, how many of them count once in all, and what all count.
+    """Return how many distinct digests there are, how many of them count once in all, and what all count.
 
     Args:
         digests: Arrays of shape (n,), in each of which the digests are distinct.
@@ -121,7 +121,7 @@ def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[An
 
 
 def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
-    """Returns the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
+    """Return the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
     order = order_of_digests(digests)
     ascending = digests[order]
     starts = _starts(ascending)
@@ -129,7 +129,7 @@ def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 
 def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
-    """Returns the smallest distinct digests in ascending order, so many as are looked at, and where one of each stands."""
+    """Return the smallest distinct digests in ascending order, so many as are looked at, and where one of each stands."""
     for times in SOME:
         # Digests are as good as random, so that a share of all numbers has the same share of those that are distinct.
         share = times * MOST_SAMPLED_VALUES / max(len(digests), 1)
@@ -143,7 +143,7 @@ def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:
-    """Returns the bytes of each value, shape (n,): 0 of a null, and of what is neither text nor bytes."""
+    """Return the bytes of each value, shape (n,): 0 of a null, and of what is neither text nor bytes."""
     if not (pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type)):
         return np.zeros(len(values), np.int64)
     lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
@@ -151,12 +151,12 @@ def _lengths(values: pa.Array) -> NDArray[np.int64]:
 
 
 def _starts(ascending: Digests) -> NDArray[np.intp]:
-    """Returns where each distinct digest begins."""
+    """Return where each distinct digest begins."""
     return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)])
 
 
 def value_digests(column: pa.Array) -> Digests:
-    """Returns the digest of each value, shape (rows,); NOBODY for a null and for what is not a number."""
+    """Return the digest of each value, shape (rows,); NOBODY for a null and for what is not a number."""
     if pt.is_duration(column.type) or pt.is_time(column.type):
         column = column.cast(pa.int32() if pt.is_time32(column.type) else pa.int64())
     elif pt.is_float16(column.type):
@@ -173,7 +173,7 @@ def value_digests(column: pa.Array) -> Digests:
 
 
 def as_texts(values: pa.Array) -> pa.StringArray:
-    """Returns values as text, their first 200 characters; what has none (bytes, say) as empty text."""
+    """Return values as text, their first 200 characters; what has none (bytes, say) as empty text."""
     if pt.is_duration(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type) or pt.is_fixed_size_binary(values.type):
         return pa.repeat("", len(values))
     return pc.utf8_slice_codeunits(pc.fill_null(values.cast(pa.string()), ""), 0, LONGEST)

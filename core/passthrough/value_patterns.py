@@ -31,7 +31,7 @@ class NumberKind:
     written: str = ""
 
     def fits(self, text: str, compact: str, hinted: bool) -> bool:
-        """Tells whether a value is such a number.
+        """Return whether a value is such a number.
 
         Args:
             text: As it is written.
@@ -131,7 +131,7 @@ def _compact(text: str) -> str:
 
 
 def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
-    """Returns what kinds of number a column's values look like, in the order of the rules.
+    """Return what kinds of number a column's values look like, in the order of the rules.
 
     Args:
         name: Of the column; what it says lowers what is needed.
@@ -164,7 +164,7 @@ def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def _those(numbers: Sequence[Spelt], fits: Iterable[object], least: float) -> list[Spelt]:
-    """Returns the values that fit, asked one after the other; none as soon as it is certain that they are fewer than so many."""
+    """Return the values that fit, asked one after the other; none as soon as it is certain that they are fewer than so many."""
     found, left = [], len(numbers)
     for number, fit in zip(numbers, fits, strict=True):
         if fit:
@@ -224,7 +224,7 @@ _FEWEST_TEXTS, _WORDS_OF_TEXT, _LENGTH_OF_TEXT, _OWN_TEXTS = 5, 5, 60, 0.1
 
 
 def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) -> bool:
-    """Tells whether a column's values come near to naming records or people.
+    """Return whether a column's values come near to naming records or people.
 
     Args:
         distinct: Different values.
@@ -237,7 +237,7 @@ def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) 
 
 
 def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
-    """Returns what a column looks like that may tell who somebody is; nothing where nothing was found.
+    """Return what a column looks like that may tell who somebody is; nothing where nothing was found.
 
     Args:
         name: Of the column.
@@ -276,7 +276,7 @@ def _mostly(count: int, texts: Sequence[str]) -> bool:
 
 
 def is_ip(text: str) -> bool:
-    """Tells whether a value is the address of a machine, of version 4 or 6."""
+    """Return whether a value is the address of a machine, of version 4 or 6."""
     if text.count(".") < 3 and ":" not in text:
         return False
     try:
@@ -287,13 +287,13 @@ def is_ip(text: str) -> bool:
 
 
 def is_phone(named: set[str], texts: Sequence[str]) -> bool:
-    """Tells whether most values are written like telephone numbers; any digits are where the column's name says so."""
+    """Return whether most values are written like telephone numbers; any digits are where the column's name says so."""
     pattern = _DIGITS if named & _PHONES else _PHONE
     return _mostly(sum(bool(pattern.fullmatch(text.strip())) for text in texts), texts)
 
 
 def is_birth(named: set[str], texts: Sequence[str]) -> bool:
-    """Tells whether most values are dates that lie as far apart as births of people do, or dates or years in a column so called."""
+    """Return whether most values are dates that lie as far apart as births of people do, or dates or years in a column so called."""
     years = [year for year in map(_year_of, texts) if year is not None]
     if named & _BIRTHS:
         return _mostly(len(years) or sum(bool(_YEAR.fullmatch(text)) for text in texts), texts)
@@ -323,7 +323,7 @@ def _year_of(text: str) -> int | None:
 
 
 def is_place(named: set[str], texts: Sequence[str]) -> bool:
-    """Tells whether most values are points on the earth, or degrees in a column so called."""
+    """Return whether most values are points on the earth, or degrees in a column so called."""
     pairs = [found for text in texts if (found := _POINT.fullmatch(text.strip()))]
     if _mostly(sum(abs(float(pair[1])) <= 180 and abs(float(pair[2])) <= 180 for pair in pairs), texts):
         return True
@@ -333,6 +333,6 @@ def is_place(named: set[str], texts: Sequence[str]) -> bool:
 
 
 def is_free_text(texts: Sequence[str], unique: int, values: int) -> bool:
-    """Tells whether many values are sentences, and many records have one of their own; long names of categories are shared."""
+    """Return whether many values are sentences, and many records have one of their own; long names of categories are shared."""
     long = sum(len(text.split()) >= _WORDS_OF_TEXT or len(text) >= _LENGTH_OF_TEXT for text in texts)
     return len(texts) >= _FEWEST_TEXTS and long >= 0.3 * len(texts) and unique >= _OWN_TEXTS * values

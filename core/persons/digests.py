@@ -31,7 +31,7 @@ _START = np.uint64(0x9E3779B97F4A7C15)
 
 
 def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
-    """Returns the digest of the person of each record, shape (rows,); NOBODY where any column is null.
+    """Return the digest of the person of each record, shape (rows,); NOBODY where any column is null.
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
@@ -48,7 +48,7 @@ def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
 
 
 def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
-    """Returns the digest of each value, anything for a null, and which values are null, both of shape (n,)."""
+    """Return the digest of each value, anything for a null, and which values are null, both of shape (n,)."""
     if isinstance(column, pa.DictionaryArray):
         entries, none = _digested(column.dictionary)
         place = positions(column)
@@ -97,7 +97,7 @@ def _mixed(numbers: Digests) -> Digests:
 
 @kernel
 def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
-    """Makes the digest NOBODY where somebody is missing, and there alone; both have the shape (n,)."""
+    """Make the digest NOBODY where somebody is missing, and there alone; both have the shape (n,)."""
     for row in range(total.shape[0]):
         if missing[row]:
             total[row] = np.uint64(0)
@@ -108,21 +108,21 @@ def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
 
 @kernel
 def combine(total: Digests, digests: Digests) -> None:
-    """Takes the digest of a further column into each total; the order of columns counts. Both have the shape (n,)."""
+    """Take the digest of a further column into each total; the order of columns counts. Both have the shape (n,)."""
     for row in range(total.shape[0]):
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[row])
 
 
 @kernel
 def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
-    """Does the same with the digests at some places; ``total`` and ``places`` have the shape (n,)."""
+    """Do the same with the digests at some places; ``total`` and ``places`` have the shape (n,)."""
     for row in range(total.shape[0]):
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[places[row]])
 
 
 @kernel
 def digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Digests:
-    """Returns the digest of each text, shape (n,).
+    """Return the digest of each text, shape (n,).
 
     Args:
         bounds: Shape (n + 1,), where each begins and the next one does.

@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Numbers persons from 0 in the order in which they come first.
+    """Number persons from 0 in the order in which they come first.
 
     Args:
         digests: Shape (n,).
@@ -51,7 +51,7 @@ def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[Ce
 
 @kernel
 def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNumbers]:
-    """Groups values by owner, in their order.
+    """Group values by owner, in their order.
 
     Args:
         owners: Shape (n,), from 0; a negative one is left out.
@@ -78,7 +78,7 @@ def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNum
 
 @kernel
 def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers:
-    """Returns the cell that each person comes to first, shape (size,); 0 for one who comes to none.
+    """Return the cell that each person comes to first, shape (size,); 0 for one who comes to none.
 
     Args:
         persons: Shape (n,), from 0; a negative one is left out.
@@ -94,7 +94,7 @@ def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers
 
 @kernel
 def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.int64:
-    """Ends the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
+    """End the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
 
     Args:
         person_cells: Shape (visits,), written to.
@@ -113,7 +113,7 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 @kernel
 def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
-    """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
+    """Return the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
 
     Args:
         starts: Shape (persons + 1,), where the cells of each person start.
@@ -137,7 +137,7 @@ def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: Ce
 
 @kernel
 def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers: Classes, last: CellNumbers, repeats: Numbers) -> None:
-    """Counts the visits by which a class sees a person again.
+    """Count the visits by which a class sees a person again.
 
     Args:
         person_cells: Of whole persons.
@@ -162,7 +162,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Returns the visits to coarser cells, each once.
+    """Return the visits to coarser cells, each once.
 
     Args:
         person_cells: Of whole persons.
@@ -194,7 +194,7 @@ def merge_person_cells(
 
 @kernel
 def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNumbers:
-    """Returns the visits to the cells that are wanted, without those of persons who have but one left.
+    """Return the visits to the cells that are wanted, without those of persons who have but one left.
 
     Args:
         person_cells: Of whole persons.
@@ -215,7 +215,7 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 @kernel
 def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
-    """Counts the visits of classes by persons whom they saw already, or who were in a cell before them.
+    """Count the visits of classes by persons whom they saw already, or who were in a cell before them.
 
     Args:
         person_cells: Of whole persons.
@@ -241,7 +241,7 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers:
 
 @kernel
 def count_later(person_cells: CellNumbers, later: Classes) -> None:
-    """Counts the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
+    """Count the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
     for visit in person_cells:
         if visit >= 0:
             later[visit] += 1
@@ -249,7 +249,7 @@ def count_later(person_cells: CellNumbers, later: Classes) -> None:
 
 @kernel
 def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
-    """Adds the weights of cells to those of their classes.
+    """Add the weights of cells to those of their classes.
 
     Args:
         class_of: Shape (cells,).
@@ -265,7 +265,7 @@ def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
 def weigh_cells(
     codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: CellNumbers, sums: Classes
 ) -> None:
-    """Numbers the class of each cell and adds up the weights of classes, in one pass.
+    """Number the class of each cell and add up the weights of classes, in one pass.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.

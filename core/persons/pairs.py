@@ -39,7 +39,7 @@ class Pairs:
 
     @classmethod
     def of(cls, persons: Digests, cells: NDArray[np.integer[Any]], counts: NDArray[np.int64] | None = None) -> Pairs:
-        """Counts the pairs of some records, without those of nobody.
+        """Count the pairs of some records, without those of nobody.
 
         Args:
             persons: Shape (n,), digests.
@@ -65,7 +65,7 @@ class Pairs:
         return int(self.counts.sum())
 
     def share(self, number: int, shares: int) -> Pairs:
-        """Returns the pairs of one share of the persons.
+        """Return the pairs of one share of the persons.
 
         Args:
             number: From 0.
@@ -76,7 +76,7 @@ class Pairs:
         return Pairs(self.persons[mine], self.cells[mine], self.counts[mine])
 
     def moved(self, places: NDArray[np.integer[Any]]) -> Pairs:
-        """Returns the same pairs with their cells in the coding of a whole, or at a coarser node, to be merged.
+        """Return the same pairs with their cells in the coding of a whole, or at a coarser node, to be merged.
 
         Args:
             places: Shape (cells,), the new cell of each.
@@ -85,12 +85,12 @@ class Pairs:
 
 
 def _bounds(number: int, shares: int) -> Iterator[int]:
-    """Yields the least digest of a share and, but for the last one, that of the next."""
+    """Yield the least digest of a share and, but for the last one, that of the next."""
     return (min(KEY_SPACE * place // shares, KEY_SPACE - 1) for place in (number, number + 1))
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Adds up pairs of disjoint records whose cells are coded alike; in whatever order, the outcome is the same."""
+    """Add up pairs of disjoint records whose cells are coded alike; in whatever order, the outcome is the same."""
     return Pairs.of(
         np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)]),
         np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]),
@@ -99,7 +99,7 @@ def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 def person_hash_table(most: int) -> NDArray[np.int32]:
-    """Makes the hash table of ``number_persons`` for at most so many persons."""
+    """Make the hash table of ``number_persons`` for at most so many persons."""
     return np.full(1 << (2 * most).bit_length(), -1, np.int32)
 
 
@@ -111,7 +111,7 @@ ALONE = -1
 
 
 def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]:
-    """Returns where each key stands among those that occur more than once, ``ALONE`` if it does not, and how many these are.
+    """Return where each key stands among those that occur more than once, ``ALONE`` if it does not, and how many these are.
 
     Args:
         keys: Shape (n,), none negative.
@@ -130,7 +130,7 @@ def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]
 
 @kernel
 def count_different(owners: HashTable, persons: Digests, size: int) -> Counts:
-    """Counts the different persons of each owner, shape (size,).
+    """Count the different persons of each owner, shape (size,).
 
     Args:
         owners: Shape (n,), from 0.

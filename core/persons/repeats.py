@@ -43,7 +43,7 @@ class ValueCounts:
     measured: bool = False
 
     def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
-        """Returns the same with further records.
+        """Return the same with further records.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.
@@ -84,7 +84,7 @@ NOTHING = ValueCounts(0, np.empty(0, np.uint64), np.empty(0, np.int64), 0)
 
 
 def merge_value_counts(parts: Iterable[ValueCounts]) -> ValueCounts:
-    """Adds up what was counted of disjoint records; in whatever order, the outcome is the same."""
+    """Add up what was counted of disjoint records; in whatever order, the outcome is the same."""
     known = list(parts)
     bits = max((part.bits for part in known), default=0)
     chosen = [_ends(part.values, bits) for part in known]

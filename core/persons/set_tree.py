@@ -51,7 +51,7 @@ class SetTree:
         self._slots = np.full(4 * FIRST, -1, np.int32)
 
     def add(self, pairs: Pairs) -> Nodes:
-        """Adds people with their classes.
+        """Add people with their classes.
 
         Args:
             pairs: Their classes as cells, 0 being the one with most people.
@@ -67,7 +67,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, classes: int) -> Settled:
-        """Returns how far paths are kept so that people end together with k - 1 others or more.
+        """Return how far paths are kept so that people end together with k - 1 others or more.
 
         Args:
             k: How many people must share a set.
@@ -88,13 +88,13 @@ class SetTree:
 
 
 def starts_of(persons: Digests) -> Counts:
-    """Returns where the pairs of each person start, and where all end, shape (people + 1,), of digests in ascending order."""
+    """Return where the pairs of each person start, and where all end, shape (people + 1,), of digests in ascending order."""
     new = np.flatnonzero(np.append(True, persons[1:] != persons[:-1])) if len(persons) else np.empty(0, np.int64)
     return np.append(new, len(persons)).astype(np.int64)
 
 
 def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
-    """Returns the pairs of person and class of which the records go.
+    """Return the pairs of person and class of which the records go.
 
     Args:
         pairs: As they were added to the tree.
@@ -109,7 +109,7 @@ def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
 
 @kernel
 def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, slots: Nodes) -> Any:
-    """Returns the slot of a node, or the free one where it would be."""
+    """Return the slot of a node, or the free one where it would be."""
     mask = np.uint64(slots.shape[0] - 1)
     slot = mix(np.uint64(parent) << np.uint64(32) | np.uint64(item)) & mask
     while slots[slot] >= 0 and (parents[slots[slot]] != parent or classes[slots[slot]] != item):
@@ -119,7 +119,7 @@ def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, s
 
 @kernel
 def _lay_out(parents: Nodes, classes: Nodes, size: int, slots: Nodes) -> None:
-    """Puts the nodes of a tree but its root into slots, which are all -1."""
+    """Put the nodes of a tree but its root into slots, which are all -1."""
     for node in range(1, size):
         slots[_slot_of(parents[node], classes[node], parents, classes, slots)] = node
 
@@ -128,7 +128,7 @@ def _lay_out(parents: Nodes, classes: Nodes, size: int, slots: Nodes) -> None:
 def _follow(
     starts: Counts, items: NDArray[np.signedinteger[Any]], parents: Nodes, classes: Nodes, slots: Nodes, size: int
 ) -> tuple[Nodes, int]:
-    """Follows the path of each person from the root, and makes the nodes that are not there; returns the ends, and the new size."""
+    """Follow the path of each person from the root, and make the nodes that are not there; return the ends, and the new size."""
     ends = np.empty(starts.shape[0] - 1, np.int32)
     for person in range(ends.shape[0]):
         node = np.int32(ROOT)
@@ -145,7 +145,7 @@ def _follow(
 
 @kernel
 def _settled(parents: Nodes, classes: Nodes, people: Counts, k: int, size: int) -> tuple[Nodes, Counts]:
-    """Moves people towards the root; returns how long the path that is kept of each node's is, and the people of each class."""
+    """Move people towards the root; return how long the path that is kept of each node's is, and the people of each class."""
     nodes = parents.shape[0]
     depths, found = np.zeros(nodes, np.int32), np.zeros(size, np.int64)
     for node in range(nodes - 1, 0, -1):
@@ -167,7 +167,7 @@ def _settled(parents: Nodes, classes: Nodes, people: Counts, k: int, size: int) 
 
 @kernel
 def withhold(assigned: Nodes, digests: Digests, persons: Digests, classes: Nodes, nowhere: int) -> None:
-    """Takes records out of their classes.
+    """Take records out of their classes.
 
     Args:
         assigned: Shape (n,), the class of each record; written to.

@@ -59,7 +59,7 @@ class Holders(ABC):
     null: int | None
 
     def fails(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
-        """Returns which classes have a value that too many hold; arguments as for ``PrivacyModel``, ``counts`` being exact."""
+        """Return which classes have a value that too many hold; arguments as for ``PrivacyModel``, ``counts`` being exact."""
         assert spreads is not None
         spread = spreads[self.column]
         held = spread.without(self.null)
@@ -69,7 +69,7 @@ class Holders(ABC):
 
     @abstractmethod
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Returns which entries of a spread are of a value that too many hold, given the persons of the class of each."""
+        """Return which entries of a spread are of a value that too many hold, given the persons of the class of each."""
 
     @property
     def relaxed(self) -> None:
@@ -84,7 +84,7 @@ class DistinctHolders(Holders):
     l: int  # noqa: E741 - the model's own name
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Returns which values leave fewer than l − 1 persons without them."""
+        """Return which values leave fewer than l − 1 persons without them."""
         return held.counts > persons - (self.l - 1)
 
 
@@ -95,7 +95,7 @@ class RecursiveHolders(Holders):
     c: Fraction
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Returns which values are held by as many or more."""
+        """Return which values are held by as many or more."""
         # Python integers: neither side can overflow.
         sides = held.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
         return np.array(sides[0] >= sides[1], np.bool_)
@@ -114,7 +114,7 @@ class EntropyHolders(Holders):
     values: int
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Returns which values are held by a share that is too large."""
+        """Return which values are held by a share that is too large."""
         share = held.counts / persons
         rest = 1 - share
         # 0 · ln 0 is 0.
@@ -136,12 +136,12 @@ class ClosenessHolders(Holders):
     people: int
 
     def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
-        """Returns which values are held by a share that is too large."""
+        """Return which values are held by a share that is too large."""
         return np.array(held.counts / persons > self.t + held.source_counts[held.values] / self.people + SLACK, np.bool_)
 
 
 def condition_of(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
-    """Returns the condition that goes with a model; None if there is none.
+    """Return the condition that goes with a model; None if there is none.
 
     Args:
         model: The model.
@@ -186,7 +186,7 @@ class HolderBounds(NamedTuple):
 
 
 def no_holder_bounds(columns: int, most: int) -> HolderBounds:
-    """Returns that nothing is asked of so many columns, of at most so many values."""
+    """Return that nothing is asked of so many columns, of at most so many values."""
     return HolderBounds(
         np.zeros(columns, np.bool_),
         np.full(columns, -1, np.int64),
@@ -198,7 +198,7 @@ def no_holder_bounds(columns: int, most: int) -> HolderBounds:
 
 
 def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: NDArray[np.int64]) -> None:
-    """Writes down a condition on who holds a value.
+    """Write down a condition on who holds a value.
 
     Args:
         held: Written to.
@@ -225,7 +225,7 @@ def demand_of_holders(held: HolderBounds, model: Holders, column: int, whole: ND
 def held_by_few_persons(
     persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, null: int, held: HolderBounds
 ) -> bool:
-    """Tells whether no value of a class is held by too many of its persons.
+    """Return whether no value of a class is held by too many of its persons.
 
     Args:
         persons: Persons of the class.
@@ -246,7 +246,7 @@ def held_by_few_persons(
 
 @kernel
 def fewest_too_many(persons: int, code: int, column: int, null: int, held: HolderBounds) -> int:
-    """Returns by how many persons of a class a value is held at least if it is by too many; more than all if it cannot be.
+    """Return by how many persons of a class a value is held at least if it is by too many; more than all if it cannot be.
 
     Args:
         persons: Persons of the class.
@@ -278,7 +278,7 @@ def fewest_too_many(persons: int, code: int, column: int, null: int, held: Holde
 
 @kernel
 def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
-    """Returns how many of the persons hold a value at least if that is too many for an entropy; more than all if it cannot be."""
+    """Return how many of the persons hold a value at least if that is too many for an entropy; more than all if it cannot be."""
     # From one in so many values on, the entropy falls.
     low, high = np.int64(persons / values), np.int64(persons + 1)
     while low + 1 < high:

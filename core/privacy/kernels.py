@@ -58,7 +58,7 @@ class Demands(NamedTuple):
 
 
 def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
-    """Writes a promise down as kernels read it.
+    """Write a promise down as kernels read it.
 
     Args:
         promise: What every class must keep.
@@ -92,7 +92,7 @@ def demands_of(promise: Promise, columns: Sequence[str], wholes: Sequence[NDArra
 
 
 def is_compiled(promise: Promise) -> bool:
-    """Tells whether kernels know all that is promised."""
+    """Return whether kernels know all that is promised."""
     return all(isinstance(one, COMPILED) for one in promise.models)
 
 
@@ -127,7 +127,7 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
 def keeps(
     weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
 ) -> bool:
-    """Tells whether a class keeps the privacy model in one sensitive column. This is the one place that a further model is written into.
+    """Return whether a class keeps the privacy model in one sensitive column. This is the one place that a further model is written into.
 
     Args:
         weight: Records of the class; where persons count, everybody once for each of their values.
@@ -173,7 +173,7 @@ def keeps(
 
 @kernel
 def close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
-    """Tells whether the distribution of a class is as near to the whole as every distance asks (Li et al. 2007)."""
+    """Return whether the distribution of a class is as near to the whole as every distance asks (Li et al. 2007)."""
     equal, ordered, hierarchical = demands.distances[column]
     if equal < 0 and ordered < 0 and hierarchical < 0:
         return True

@@ -43,18 +43,18 @@ class Spread:
     source_counts: NDArray[np.int64]
 
     def totals(self, classes: int) -> NDArray[np.int64]:
-        """Returns the sum of counts of each class, shape (classes,): what shares are of. With persons it is not their number: somebody with
+        """Return the sum of counts of each class, shape (classes,): what shares are of. With persons it is not their number: somebody with
         two values counts twice.
         """
         return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
 
     def without(self, value: int | None) -> Spread:
-        """Returns the spread without the entries of one value, by its code; all of it where that is None."""
+        """Return the spread without the entries of one value, by its code; all of it where that is None."""
         kept = np.flatnonzero(self.values != (-1 if value is None else value))
         return replace(self, owners=self.owners[kept], values=self.values[kept], counts=self.counts[kept])
 
     def union(self, classes: NDArray[np.bool_]) -> Spread:
-        """Returns the spread of the one class that the marked classes make together."""
+        """Return the spread of the one class that the marked classes make together."""
         mine = classes[self.owners]
         # bincount adds weights as floats, exact below 2^53 records.
         counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.source_counts)).astype(np.int64)
@@ -69,7 +69,7 @@ class PrivacyModel(Protocol):
     """Answers which classes fail."""
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns, in the shape (classes,), which classes fail.
+        """Return, in the shape (classes,), which classes fail.
 
         Args:
             counts: Shape (classes,), persons per class; where no person is named, each record counts as one.
@@ -95,7 +95,7 @@ class DistinctDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes have fewer than l values."""
+        """Return which classes have fewer than l values."""
         return np.bincount(_of(spreads, self.column).without(self.null).owners, minlength=len(counts)) < self.l
 
     @property
@@ -117,7 +117,7 @@ class EntropyDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes have less entropy than ln(l)."""
+        """Return which classes have less entropy than ln(l)."""
         spread = _of(spreads, self.column).without(self.null)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
         records = np.maximum(totals := spread.totals(len(counts)), 1)
@@ -142,7 +142,7 @@ class RecursiveDiversity:
     null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes have a most frequent value that is too frequent."""
+        """Return which classes have a most frequent value that is too frequent."""
         spread = _of(spreads, self.column).without(self.null)
         order = np.lexsort((-spread.counts, spread.owners))
         owners, sizes = spread.owners[order], spread.counts[order]
@@ -182,12 +182,12 @@ class Closeness:
     groups: tuple[NDArray[np.int64], ...] = ()
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
-        """Returns which classes are farther than t from the whole."""
+        """Return which classes are farther than t from the whole."""
         spread = _of(spreads, self.column)
         return np.array(self.distances(counts, spread) > self.t + SLACK, np.bool_)
 
     def distances(self, counts: NDArray[np.int64], spread: Spread) -> NDArray[np.float64]:
-        """Returns the distance of each class, shape (classes,), float64."""
+        """Return the distance of each class, shape (classes,), float64."""
         whole, totals = spread.source_counts / max(int(spread.source_counts.sum()), 1), spread.totals(len(counts))
         if self.ranks is None and not self.groups:
             shares = spread.counts / totals[spread.owners]

@@ -35,7 +35,7 @@ class Promise:
     models: tuple[PrivacyModel, ...] = ()
 
     def fails(self, units: Counts, spreads: Spreads | None = None) -> Failing:
-        """Returns which classes break the promise, shape (classes,).
+        """Return which classes break the promise, shape (classes,).
 
         Args:
             units: Shape (classes,), persons per class; where no person is named, each record counts as one.
@@ -47,7 +47,7 @@ class Promise:
         return failing
 
     def too_few(self, units: Counts) -> Failing:
-        """Returns which counts are below k."""
+        """Return which counts are below k."""
         return units < self.k
 
     @property
@@ -66,7 +66,7 @@ class Promise:
         return all(one.relaxed is one for one in self.models)
 
     def of_people(self, wholes: Mapping[str, NDArray[Any]], people: int) -> Promise:
-        """Returns the promise together with the conditions on who holds a value; itself where nobody has several values of a column.
+        """Return the promise together with the conditions on who holds a value; itself where nobody has several values of a column.
 
         Args:
             wholes: By sensitive column, shape (values,): persons of the whole source by value.
@@ -77,7 +77,7 @@ class Promise:
         return Promise(self.k, (*self.models, *added)) if added else self
 
     def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
-        """Returns the column of which too many persons hold one value, if one class fails by nothing else.
+        """Return the column of which too many persons hold one value, if one class fails by nothing else.
 
         Args:
             units: Shape (1,), as for ``fails``.
@@ -90,37 +90,37 @@ class Promise:
 
 
 def distinct_diversity(column: str, spec: DistinctSpec, domain: Domain, _folder: Path) -> DistinctDiversity:
-    """Returns distinct l-diversity."""
+    """Return distinct l-diversity."""
     return DistinctDiversity(column, spec.distinct, _no_value(spec, domain))
 
 
 def entropy_diversity(column: str, spec: EntropySpec, domain: Domain, _folder: Path) -> EntropyDiversity:
-    """Returns entropy l-diversity."""
+    """Return entropy l-diversity."""
     return EntropyDiversity(column, float(spec.entropy), _no_value(spec, domain))
 
 
 def recursive_diversity(column: str, spec: RecursiveSpec, domain: Domain, _folder: Path) -> RecursiveDiversity:
-    """Returns recursive (c, l)-diversity."""
+    """Return recursive (c, l)-diversity."""
     return RecursiveDiversity(column, Fraction(spec.recursive.c), spec.recursive.l, _no_value(spec, domain))
 
 
 def equal_closeness(column: str, spec: ClosenessSpec, _domain: Domain, _folder: Path) -> Closeness:
-    """Returns t-closeness where all values are equally far apart."""
+    """Return t-closeness where all values are equally far apart."""
     return Closeness(column, float(spec.t))
 
 
 def ordered_closeness(column: str, spec: ClosenessSpec, domain: Domain, _folder: Path) -> Closeness:
-    """Returns t-closeness where values are apart by their places in the domain, a null last."""
+    """Return t-closeness where values are apart by their places in the domain, a null last."""
     return Closeness(column, float(spec.t), np.arange(domain.size, dtype=np.int64))
 
 
 def hierarchical_closeness(column: str, spec: ClosenessSpec, domain: Domain, folder: Path) -> Closeness:
-    """Returns t-closeness where values are apart by the lowest group that they share."""
+    """Return t-closeness where values are apart by the lowest group that they share."""
     assert spec.hierarchy is not None
     hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=spec.hierarchy), domain, folder)
     return Closeness(column, float(spec.t), None, tuple(level.astype(np.int64) for level in hierarchy.groups[1:]))
 
 
 def _no_value(spec: DiversitySpec, domain: Domain) -> int | None:
-    """Returns the code of the null, which comes after all values, unless it counts as one."""
+    """Return the code of the null, which comes after all values, unless it counts as one."""
     return len(domain.values) if domain.nulls and spec.nulls == "none" else None

@@ -34,7 +34,7 @@ TRIED = 8
 
 @kernel
 def least_values(column: int, demands: Demands) -> int:
-    """Returns how many different values everybody in a class must possibly have."""
+    """Return how many different values everybody in a class must possibly have."""
     least = max(demands.distinct[column], demands.recursive[column, 2], np.int64(2))
     if demands.entropies[column] >= 0:
         least = max(least, np.int64(ceil(exp(demands.entropies[column]) - SLACK)))
@@ -52,7 +52,7 @@ def refusal_discloses(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
 ) -> bool:
-    """Tells whether the refusal of a split would leave somebody with fewer possible values than the model asks for.
+    """Return whether the refusal of a split would leave somebody with fewer possible values than the model asks for.
 
     Args:
         codes: Shape (values,), the sensitive codes that occur in the class.
@@ -131,7 +131,7 @@ def _holding_discloses(
 
 @kernel
 def _enough_possible(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
-    """Tells whether everybody may hold as many values as is asked, and there is none that somebody surely holds."""
+    """Return whether everybody may hold as many values as is asked, and there is none that somebody surely holds."""
     for half in range(2):
         values = 0
         for at in range(codes.shape[0]):
@@ -157,7 +157,7 @@ def _hold(
     held: int,
     fewest: int,
 ) -> None:
-    """Adds what is possible where a value is held by too many of the persons of a half.
+    """Add what is possible where a value is held by too many of the persons of a half.
 
     Args:
         possible: Shape (2, values): which values everybody in a half may hold; written to.
@@ -223,7 +223,7 @@ def refusals_disclose(
 
 @kernel
 def _filled(totals: NDArray[np.int64], falling: NDArray[np.int64], first: int, size: int) -> NDArray[np.int64]:
-    """Returns how many records of each value a half gets that is filled with one value first and then with the others in their order."""
+    """Return how many records of each value a half gets that is filled with one value first and then with the others in their order."""
     held = np.zeros(totals.shape[0], np.int64)
     held[falling[first]] = min(totals[falling[first]], size)
     left = size - held[falling[first]]
@@ -244,7 +244,7 @@ def _fails(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
 ) -> bool:
-    """Tells whether a half with so many records of each value breaks the model."""
+    """Return whether a half with so many records of each value breaks the model."""
     values = 0
     for at in range(codes.shape[0]):
         if held[at] > 0:

@@ -51,7 +51,7 @@ class ClassSizes:
 
     @classmethod
     def of(cls, classes: Mapping[int, int]) -> Self:
-        """Makes the table from the number of classes by size, the population being the data."""
+        """Make the table from the number of classes by size, the population being the data."""
         sizes = np.array(sorted(classes), np.int64)
         return cls(sizes, np.array([classes[size] for size in sizes.tolist()], np.int64), sizes)
 
@@ -67,18 +67,18 @@ class ClassSizes:
 
 
 def least_class(threshold: Decimal) -> int:
-    """Returns the smallest size of a class that keeps a maximum risk, exactly: 12 for 0.09, because 1/11 = 0.0909… is above it."""
+    """Return the smallest size of a class that keeps a maximum risk, exactly: 12 for 0.09, because 1/11 = 0.0909… is above it."""
     return ceil(1 / Fraction(threshold))
 
 
 def above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
-    """Returns Σ f_j over the classes with 1/size > τ: the numerator of pRa and jRa (El Emam 2013), exactly."""
+    """Return Σ f_j over the classes with 1/size > τ: the numerator of pRa and jRa (El Emam 2013), exactly."""
     exposed = sizes < least_class(threshold)
     return int(np.dot(table.sizes[exposed], table.classes[exposed]))
 
 
 def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Returns the prosecutor's risk: pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16)."""
+    """Return the prosecutor's risk: pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16)."""
     exposed = above(table, table.sizes, threshold)
     return {
         "prosecutor_max": 1 / int(table.sizes.min()),
@@ -89,7 +89,7 @@ def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
 
 
 def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
-    """Returns the journalist's risk (El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16).
+    """Return the journalist's risk (El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16).
 
     jRb = max 1/F_j, jRc = max(|J| / Σ F_j, Σ (f_j/F_j) / n), jRa = Σ f_j [1/F_j > τ] / n.
     """
@@ -102,14 +102,14 @@ def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
 
 
 def marketer(table: ClassSizes) -> float:
-    """Returns the share of records that a marketer is expected to match rightly: Σ (f_j/F_j) / n (Dankar and El Emam, PAIS 2010)."""
+    """Return the share of records that a marketer is expected to match rightly: Σ (f_j/F_j) / n (Dankar and El Emam, PAIS 2010)."""
     if np.array_equal(table.sizes, table.population):
         return int(table.classes.sum()) / table.records
     return float(np.dot(table.sizes / table.population, table.classes)) / table.records
 
 
 def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
-    """Returns all figures of a class table; without a record in a class there is no risk to tell, and only counts come back.
+    """Return all figures of a class table; without a record in a class there is no risk to tell, and only counts come back.
 
     Args:
         table: The classes, without those of suppressed records.
@@ -125,7 +125,7 @@ def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHO
 
 
 def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
-    """Takes the class of masked records out of a table.
+    """Take the class of masked records out of a table.
 
     A class that publishes ``*`` in every QID and holds others beside the masked ones stays: nobody can tell them apart.
 
@@ -142,7 +142,7 @@ def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dic
 
 
 def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
-    """Returns the risk of written files.
+    """Return the risk of written files.
 
     Args:
         classes: Number of classes by size.
@@ -154,5 +154,5 @@ def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, mask
 
 
 def preset_met(least: int) -> tuple[Decimal, str] | None:
-    """Returns the strictest preset that classes of at least so many records keep, with where it is asked for, or None."""
+    """Return the strictest preset that classes of at least so many records keep, with where it is asked for, or None."""
     return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

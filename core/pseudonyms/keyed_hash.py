@@ -16,17 +16,17 @@ _MARK = b"\xffskald "
 
 
 def derived(key: bytes, purpose: str) -> bytes:
-    """Returns the 32 bytes that stand for a key in one use, so that what one use publishes tells nothing of another."""
+    """Return the 32 bytes that stand for a key in one use, so that what one use publishes tells nothing of another."""
     return hmac.digest(key, _MARK + purpose.encode(), "sha256")
 
 
 def fingerprint(key: bytes) -> str:
-    """Returns 16 hexadecimal digits that change with the key and do not reveal it."""
+    """Return 16 hexadecimal digits that change with the key and do not reveal it."""
     return derived(key, "fingerprint")[:8].hex()
 
 
 def digests(values: pa.Array, key: bytes) -> bytes:
-    """Returns HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, one after the other.
+    """Return HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, one after the other.
 
     The two hashed blocks of the key are kept and copied, which is three times as fast as a call of ``hmac`` for each value.
 
@@ -46,12 +46,12 @@ def digests(values: pa.Array, key: bytes) -> bytes:
 
 
 def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
-    """Returns the first ``length`` hexadecimal digits of each value's digest, as large text."""
+    """Return the first ``length`` hexadecimal digits of each value's digest, as large text."""
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
 def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
-    """Returns by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
+    """Return by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
     # The order of bytes is fixed, so that all machines shift alike; of 64 bits the remainder is as good as even.
     drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
     shift = drawn.astype(np.int32) - days
@@ -59,7 +59,7 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
 
 
 def fixed_width(text: str, width: int, kept: int) -> pa.Array:
-    """Returns ASCII text cut into pieces of ``width`` characters, the first ``kept`` of each, as large text."""
+    """Return ASCII text cut into pieces of ``width`` characters, the first ``kept`` of each, as large text."""
     # The buffer of an Arrow array is made at once: no Python text per value.
     characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
     ends = np.arange(len(characters) + 1, dtype=np.int64) * kept

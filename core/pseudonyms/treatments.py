@@ -21,26 +21,26 @@ PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000
 
 
 def _cipher(key: bytes, **digits: Any) -> Any:
-    """Returns the cipher FF1 of a key, over an alphabet or the digits of a radix."""
+    """Return the cipher FF1 of a key, over an alphabet or the digits of a radix."""
     from ffx import FF1  # noqa: PLC0415 - loads a library of ciphers, which few jobs use
 
     return FF1(derived(key, "ff1"), **digits)
 
 
 def has_text(dtype: pa.DataType) -> bool:
-    """Tells whether values of a type have one text each: text itself, whole numbers, dates."""
+    """Return whether values of a type have one text each: text itself, whole numbers, dates."""
     return any(test(dtype) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_date))
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Returns values as large text: numbers in decimal digits, dates as 2020-01-31; the same for a value whatever its column's type."""
+    """Return values as large text: numbers in decimal digits, dates as 2020-01-31; the same for a value whatever its column's type."""
     if pa.types.is_date64(values.type):
         values = values.cast(pa.date32())
     return values.cast(pa.string()).cast(pa.large_string())
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Returns text with its characters covered, or with the pattern's groups in the replacement."""
+    """Return text with its characters covered, or with the pattern's groups in the replacement."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
@@ -66,7 +66,7 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
 
 
 def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G)."""
+    """Return values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G)."""
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)
     if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
@@ -101,7 +101,7 @@ def _class(characters: str) -> str:
 
 
 def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.Array:
-    """Applies a cipher to the characters of each value that are no separators."""
+    """Apply a cipher to the characters of each value that are no separators."""
     found = values.to_pylist()
     if not separators:
         return pa.array([crypt(value) for value in found], pa.large_string())
@@ -110,13 +110,13 @@ def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.
 
 
 def _around(value: str, made: str, separators: str) -> str:
-    """Returns ``made`` with the separators of ``value`` where they were."""
+    """Return ``made`` with the separators of ``value`` where they were."""
     characters = iter(made)
     return "".join(character if character in separators else next(characters) for character in value)
 
 
 def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay."""
+    """Return dates or timestamps moved by whole days (of 24 hours); nulls stay."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:

@@ -18,7 +18,7 @@ kernel = compiler("recoding.price_kernels", "recoding.classes")
 
 @kernel
 def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
-    """Adds one to the count of each record's class; shape (n,), negative for records that are in none."""
+    """Add one to the count of each record's class; shape (n,), negative for records that are in none."""
     for number in classes:
         if number >= 0:
             counts[number] += 1
@@ -26,7 +26,7 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
 
 @kernel
 def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """Puts each record at the next place of its class.
+    """Put each record at the next place of its class.
 
     Args:
         classes: Shape (n,), negative for records that are in none.
@@ -42,7 +42,7 @@ def gather_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.i
 
 @kernel
 def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Counts the different codes of each class, in one pass and without sorting.
+    """Count the different codes of each class, in one pass and without sorting.
 
     Args:
         codes: Shape (n,), below ``size``.
@@ -72,7 +72,7 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
 def cut_grid_lines(
     places: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Cuts a grid along its lines, widest first, nearest to the middle first, where k people are on both sides up to the next cut.
+    """Cut a grid along its lines, widest first, nearest to the middle first, where k people are on both sides up to the next cut.
 
     Where there are fewer on one side, no line on that side is looked at any more.
 
@@ -121,7 +121,7 @@ def cut_grid_lines(
 
 
 def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the records class by class, each class in the order of the records, and where the classes end.
+    """Return the records class by class, each class in the order of the records, and where the classes end.
 
     Args:
         classes: Shape (n,), dense from 0; -1 for records that are in none.
@@ -170,7 +170,7 @@ class Sets:
 
     @classmethod
     def of(cls, classes: NDArray[np.int32]) -> Sets:
-        """Gathers the records of each class; negative ones are in none."""
+        """Gather the records of each class; negative ones are in none."""
         order, ends = members(classes)
         return cls(order, ends[:-1])
 
@@ -185,13 +185,13 @@ class Sets:
         return np.diff(np.append(self.starts, len(self.order)))
 
     def extremes(self, values: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Returns the least and the greatest of a value per record in each class."""
+        """Return the least and the greatest of a value per record in each class."""
         mine = values[self.order]
         # reduceat gives an empty range the value at its start; no class is empty.
         return np.minimum.reduceat(mine, self.starts), np.maximum.reduceat(mine, self.starts)
 
     def code_bounds(self, codes: NDArray[np.integer], null: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Returns the least and the greatest code of each class that is not the highest, ``null``, and which classes hold both.
+        """Return the least and the greatest code of each class that is not the highest, ``null``, and which classes hold both.
 
         Of a class that holds nothing else both are ``null``. Shapes (classes,).
         """
@@ -204,19 +204,19 @@ class Sets:
         return low, high, mixed
 
     def pairs(self, codes: NDArray[np.integer], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the different codes below ``size`` of each class, both ascending: the number of the class, and the code."""
+        """Return the different codes below ``size`` of each class, both ascending: the number of the class, and the code."""
         numbers = np.repeat(np.arange(len(self.starts)), self.sizes)
         pairs = np.unique(numbers * size + codes[self.order])
         return pairs // size, pairs % size
 
     def distinct(self, codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
-        """Returns how many different codes below ``size`` each class holds, shape (classes,)."""
+        """Return how many different codes below ``size`` each class holds, shape (classes,)."""
         counts: NDArray[np.int64] = count_distinct(codes, self.order, self.starts, size)
         return counts
 
 
 def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """Returns the rank of each text among the different ones, a null last."""
+    """Return the rank of each text among the different ones, a null last."""
     # Else a null is no entry and its index is null, which no array of ranks can be asked for.
     coded = texts.dictionary_encode(null_encoding="encode")
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
@@ -227,6 +227,6 @@ def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def renumbered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers different numbers from 0, ascending."""
+    """Number different numbers from 0, ascending."""
     found: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return found

@@ -50,7 +50,7 @@ class Grid:
 
 
 def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
-    """Puts the values of a domain on the grid of their hierarchy.
+    """Put the values of a domain on the grid of their hierarchy.
 
     Args:
         values: Shape (m,), ascending, without null: finite numbers, dates or timestamps.
@@ -75,7 +75,7 @@ def grid_of(values: pa.Array, spec: HierarchySpec | None) -> Grid:
 
 
 def _ratio(most: int) -> int:
-    """Returns the power of ten by which numbers are cut down until they fit."""
+    """Return the power of ten by which numbers are cut down until they fit."""
     ratio = 1
     while most // ratio >= ROOM:
         ratio *= 10
@@ -83,7 +83,7 @@ def _ratio(most: int) -> int:
 
 
 def _bins(spec: HierarchySpec | None, used: int) -> tuple[int, list[int]]:
-    """Returns origin and widths of a hierarchy's bins in units of the last decimal place in use; none where these are no whole numbers."""
+    """Return origin and widths of a hierarchy's bins in units of the last decimal place in use; none where these are no whole numbers."""
     if not isinstance(spec, WidthsHierarchy) or spec.encode:
         return 0, []
     origin, *widths = (Fraction(Decimal(number)) * 10**used for number in (spec.origin, *spec.widths))
@@ -128,7 +128,7 @@ def _calendar(values: pa.Array) -> Grid:
 
 
 def _moments(kind: pa.DataType, lines: Lines, move: int, per_day: int, finer: int) -> pa.Array:
-    """Returns moments of the calendar of 32 days a month; one that is no day is the first of the next month."""
+    """Return moments of the calendar of 32 days a month; one that is no day is the first of the next month."""
     day, rest = lines // per_day, lines % per_day
     months, within = day // MONTH, day % MONTH
     first, following = (month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for month in (months, months + 1))
@@ -162,13 +162,13 @@ class Ends:
 
 
 def observed_ends(domain: Domain) -> Ends:
-    """Returns the ends at which ranges have the least and the greatest value that they hold."""
+    """Return the ends at which ranges have the least and the greatest value that they hold."""
     codes = np.arange(len(domain.values))
     return Ends(codes, codes, codes, domain.values, domain.values)
 
 
 def shared_ends(domain: Domain, spec: HierarchySpec, k: int) -> Ends:
-    """Cuts a domain into steps of at least k people; one step, open at both ends, where there are fewer.
+    """Cut a domain into steps of at least k people; one step, open at both ends, where there are fewer.
 
     An end is the least or greatest value of its step where k people have that value, else a line of the grid, and beyond the first and
     the last cut it is open.
@@ -192,5 +192,5 @@ def shared_ends(domain: Domain, spec: HierarchySpec, k: int) -> Ends:
 
 
 def _held_by_k(domain: Domain, codes: CellPlaces, k: int, ends: pa.Array) -> pa.Array:
-    """Puts the value of a code in the place of an end where k people have it."""
+    """Put the value of a code in the place of an end where k people have it."""
     return pc.if_else(pa.array(domain.people[codes] >= k), domain.values.take(pa.array(codes)), ends)

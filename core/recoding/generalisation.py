@@ -27,7 +27,7 @@ def generalise(
     intervals: Intervals,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Labels the classes for one QID. One value is published as it is, a set where values and nulls meet.
+    """Label the classes for one QID. One value is published as it is, a set where values and nulls meet.
 
     Args:
         way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
@@ -52,12 +52,12 @@ def generalise(
 
 
 def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
-    """Returns how a QID is published of which the job does not say it."""
+    """Return how a QID is published of which the job does not say it."""
     return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 
 def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
-    """Labels classes by the common prefix of their values, whatever the order of records: ``1*`` for 1 and 10.
+    """Label classes by the common prefix of their values, whatever the order of records: ``1*`` for 1 and 10.
 
     So many ``*`` follow as the longest value has further characters, or one where nothing is common. The penalty counts the observed
     values that begin with the prefix.
@@ -96,7 +96,7 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: 
 
 
 def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Returns how many characters two words share at their beginning, for pairs of positions."""
+    """Return how many characters two words share at their beginning, for pairs of positions."""
     # NumPy holds a character in four bytes, so that texts are compared without a loop over them.
     letters = words.view(np.uint32).reshape(len(words), -1)
     same = letters[first] == letters[last]
@@ -106,7 +106,7 @@ def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.i
 
 
 def _cut(texts: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
-    """Returns the first characters of each text, as many as its length says; a loop over the few lengths that there are."""
+    """Return the first characters of each text, as many as its length says; a loop over the few lengths that there are."""
     cut = texts
     for length in np.unique(lengths).tolist():
         here = pa.array(lengths == length)
@@ -115,7 +115,7 @@ def _cut(texts: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
 
 
 def _beginning(words: NDArray[np.str_], first: NDArray[np.intp], shared: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns how many of some sorted words begin with the first characters of one of them."""
+    """Return how many of some sorted words begin with the first characters of one of them."""
     counts = np.zeros(len(first), np.int64)
     for length in np.unique(shared).tolist():
         here = shared == length

@@ -41,19 +41,19 @@ Floats = NDArray[np.float64]
 
 
 def as_members(texts: pa.Array) -> pa.Array:
-    """Writes texts as members of a set; shape (m,), nulls stay."""
+    """Write texts as members of a set; shape (m,), nulls stay."""
     quoted = pc.binary_join_element_wise('"', texts, '"', "")
     return pc.if_else(pc.fill_null(pc.match_substring_regex(texts, _LOOKS_NULL), False), quoted, texts)
 
 
 def as_value(member: str) -> str:
-    """Returns the text that `as_members` wrote so."""
+    """Return the text that `as_members` wrote so."""
     within = member[1:-1] if len(member) > 1 and member[0] == member[-1] == '"' else None
     return within if within is not None and re.search(_LOOKS_NULL, within) else member
 
 
 def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
-    """Writes the labels of classes that hold nulls too, where these are ``mixed``, as sets of the label and the null.
+    """Write the labels of classes that hold nulls too, where these are ``mixed``, as sets of the label and the null.
 
     Args:
         labels: Shape (classes,), text: what the values of each class publish by themselves; ``*`` stays, because it covers nulls.
@@ -64,7 +64,7 @@ def labels_with_null(labels: pa.Array, mixed: Flags) -> pa.Array:
 
 
 def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
-    """Tells whether no value and no group of a column looks like a set with a null; else ``*`` is what such a class publishes."""
+    """Return whether no value and no group of a column looks like a set with a null; else ``*`` is what such a class publishes."""
     if not domain.nulls:
         return True
     values = as_text(domain.values)
@@ -73,7 +73,7 @@ def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
 
 
 def penalties_with_null(penalties: Floats, size: int) -> Floats:
-    """Returns NCP of labels that stand for the null besides: one of ``size`` values more, a single value being one of them."""
+    """Return NCP of labels that stand for the null besides: one of ``size`` values more, a single value being one of them."""
     return np.minimum(np.maximum(penalties, 1 / size) + 1 / size, 1.0)
 
 
@@ -103,7 +103,7 @@ def label_qid(
     least: NDArray[np.int64] | None = None,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Labels the classes for one QID.
+    """Label the classes for one QID.
 
     Args:
         codes: Shape (n,), the code of each record.
@@ -124,7 +124,7 @@ def label_qid(
 def ranges(
     codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
 ) -> QidLabels:
-    """Labels classes of a numerical QID by the range of their values; arguments as for ``label_qid``.
+    """Label classes of a numerical QID by the range of their values; arguments as for ``label_qid``.
 
     Where all records of a class have one value it is published as it is: as many people as k have it.
     """
@@ -157,7 +157,7 @@ def ranges(
 
 
 def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:
-    """Writes ranges: ``[20 - 29]``, the ``single`` value where it is both ends, and ``>= 20`` or ``<= 29`` where an end is open."""
+    """Write ranges: ``[20 - 29]``, the ``single`` value where it is both ends, and ``>= 20`` or ``<= 29`` where an end is open."""
     low, high = as_text(starts), as_text(stops)
     both = pc.if_else(single, low, pc.binary_join_element_wise("[", low, " - ", high, "]", ""))
     above, below = pc.binary_join_element_wise(">= ", low, ""), pc.binary_join_element_wise("<= ", high, "")
@@ -165,14 +165,14 @@ def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Arra
 
 
 def _steps_at(steps: NDArray[np.int64], codes: NDArray[np.int64], absent: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Returns the steps of codes, 0 where there is none, shape (classes,): a domain may be much longer."""
+    """Return the steps of codes, 0 where there is none, shape (classes,): a domain may be much longer."""
     found = np.zeros(len(codes), steps.dtype)
     found[~absent] = steps[codes[~absent]]
     return found
 
 
 def _width(domain: Domain, line: NumberLine) -> float:
-    """Returns how far the domain of a numerical QID of two values or more reaches."""
+    """Return how far the domain of a numerical QID of two values or more reaches."""
     first, last = line.at(domain.values, np.array([0, len(domain.values) - 1]))
     return float(last - first)
 
@@ -184,7 +184,7 @@ def _line(domain: Domain) -> NumberLine:
 
 
 def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.float64]:
-    """Returns the NCP of ranges, shape (classes,); an open end is where the domain ends."""
+    """Return the NCP of ranges, shape (classes,); an open end is where the domain ends."""
     if len(domain.values) < 2:
         return np.zeros(len(starts))
     line = _line(domain)
@@ -205,7 +205,7 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
 
 
 def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
-    """Labels classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
+    """Label classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
     low, _, mixed = sets.code_bounds(codes, len(domain.values))
     apart = mixed & (hierarchy.has_null_group and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
     found = common_levels(codes, sets, hierarchy)
@@ -234,7 +234,7 @@ def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy:
 
 
 def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
-    """Labels classes by the set of their values, ``{a, b}`` or ``{a, null}``; arguments as for ``label_qid``."""
+    """Label classes by the set of their values, ``{a, b}`` or ``{a, null}``; arguments as for ``label_qid``."""
     numbers, values = sets.pairs(codes, domain.size)
     null, classes = len(domain.values), len(sets.starts)
     known = values < null
@@ -255,7 +255,7 @@ def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy
 
 
 def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
-    """Returns NCP of a QID as if each class published the values that it holds, shape (classes,); arguments as for ``label_qid``."""
+    """Return NCP of a QID as if each class published the values that it holds, shape (classes,); arguments as for ``label_qid``."""
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
         return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
@@ -263,13 +263,13 @@ def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain)
 
 
 def _member_spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64], mixed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Returns the same of a numerical QID, by what classes hold of it, as ``Sets.code_bounds`` tells it."""
+    """Return the same of a numerical QID, by what classes hold of it, as ``Sets.code_bounds`` tells it."""
     spans = _spans(domain, low, high)
     return np.where(mixed, penalties_with_null(spans, max(domain.size, 1)), spans)
 
 
 def _levels_with_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
-    """Returns the finest level at which the values of each class share a group, whatever nulls it holds besides; shape (classes,)."""
+    """Return the finest level at which the values of each class share a group, whatever nulls it holds besides; shape (classes,)."""
     null, levels = len(hierarchy.groups[0]) - 1, np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:
         low, high, _ = sets.code_bounds(groups[codes].astype(np.int64), int(groups[null]))
@@ -278,7 +278,7 @@ def _levels_with_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarc
 
 
 def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
-    """Returns the finest level at which all records of each class share a group: that of their lowest common ancestor.
+    """Return the finest level at which all records of each class share a group: that of their lowest common ancestor.
 
     Args:
         codes: Shape (n,), the code of each record.
@@ -297,7 +297,7 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
 
 
 def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Finds the classes that publish the same for all QIDs: readers see one class there.
+    """Find the classes that publish the same for all QIDs: readers see one class there.
 
     Returns:
         The number of each class among the different ones, in the order of what they publish, shape (classes,), and a class of each
@@ -312,7 +312,7 @@ def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray
 def gcp_of_class_values(
     cells: Histogram, chosen: Histogram, failing: NDArray[np.bool_], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
 ) -> float:
-    """Returns the mean over records and QIDs of the penalty of their class's own values, 1 for suppressed records.
+    """Return the mean over records and QIDs of the penalty of their class's own values, 1 for suppressed records.
 
     Args:
         cells: Of the QIDs at the finest node.

@@ -52,7 +52,7 @@ class Prices(NamedTuple):
 
 @kernel
 def greatest(numbers: Numbers | RankPositions) -> int:
-    """Returns the greatest of some numbers, of which there is one at least; NumPy's own takes half a second to compile.
+    """Return the greatest of some numbers, of which there is one at least; NumPy's own takes half a second to compile.
 
     Args:
         numbers: Shape (n,), int32 or int64.
@@ -65,7 +65,7 @@ def greatest(numbers: Numbers | RankPositions) -> int:
 
 @kernel
 def ascending_order(numbers: Numbers) -> Numbers:
-    """Sorts numbers by merging runs of growing length; equal ones stay as they stand.
+    """Sort numbers by merging runs of growing length; equal ones stay as they stand.
 
     NumPy's own sorts take seconds to compile, once for each type and each caller.
 
@@ -98,7 +98,7 @@ def ascending_order(numbers: Numbers) -> Numbers:
 
 @kernel
 def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> int:
-    """Returns where the first of some ascending places stands that is not below a value; ``end`` if all are."""
+    """Return where the first of some ascending places stands that is not below a value; ``end`` if all are."""
     low, high = whole(first), whole(end)
     while low < high:
         middle = (low + high) // 2
@@ -111,7 +111,7 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 
 @kernel
 def column_price(terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
-    """Returns what a column costs; of a pair the second bears the price of both.
+    """Return what a column costs; of a pair the second bears the price of both.
 
     Args:
         terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.
@@ -152,7 +152,7 @@ def _penalty(terms: Numbers, numbers: RankPositions, column: int, low: int, high
 
 @kernel
 def _pair_price(terms: Numbers, numbers: RankPositions, column: int, low: int, second: int, high: int, count: int) -> int:
-    """Returns what a column costs whose labels name nulls.
+    """Return what a column costs whose labels name nulls.
 
     Args:
         terms: As `Prices` has them.

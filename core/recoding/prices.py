@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 def label_prices(
     labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
-    """Returns what labels cost, and where the values stand.
+    """Return what labels cost, and where the values stand.
 
     Args:
         labels: One per QID.
@@ -126,12 +126,12 @@ def _column(label: LabelPrices) -> _Column:
 
 
 def _of_pair(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the two places of every value and then of the null: the highest, and the lowest."""
+    """Return the two places of every value and then of the null: the highest, and the lowest."""
     return np.column_stack([np.append(places, len(places)), np.append(places + 1, 0)])
 
 
 def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
-    """Returns where ranges that begin at each code begin, then where those that end there end, in 2^-20ths of the domain."""
+    """Return where ranges that begin at each code begin, then where those that end there end, in 2^-20ths of the domain."""
     line, size = number_line(domain), len(domain.values)
     assert line is not None
     numbers = line.of(domain.values)
@@ -147,14 +147,14 @@ def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
 
 
 def _groups(label: LabelPrices) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Returns the group of each code at every level that may be published, and the penalty of each group."""
+    """Return the group of each code at every level that may be published, and the penalty of each group."""
     hierarchy, levels = label.hierarchy, range(label.hierarchy.least, label.hierarchy.levels)
     groups = [hierarchy.groups[level].astype(np.int64) for level in levels]
     return groups, [group_penalties(hierarchy, label.domain, level) for level in levels]
 
 
 def _prefixes(domain: Domain) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Returns the codes grouped by what they begin with, shorter and shorter, and the penalty of each group."""
+    """Return the codes grouped by what they begin with, shorter and shorter, and the penalty of each group."""
     words = np.array(as_text(domain.values).to_pylist(), np.str_)
     size, nulls = max(domain.size, 1), domain.size - len(words)
     groups, penalties = [], []
@@ -170,7 +170,7 @@ def _prefixes(domain: Domain) -> tuple[list[NDArray[np.int64]], list[NDArray[np.
 def _by_levels(
     groups: Sequence[NDArray[np.int64]], penalties: Sequence[NDArray[np.float64]], *, counted: bool, named: int | None, alone: int = 0
 ) -> _Column:
-    """Puts codes in an order in which every group is a run, and writes down the groups and what they cost.
+    """Put codes in an order in which every group is a run, and writes down the groups and what they cost.
 
     Args:
         groups: By level, shape (codes,).

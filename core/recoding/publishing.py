@@ -28,7 +28,7 @@ kernel = compiler("recoding.publishing")
 
 @kernel
 def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Returns where the groups of least squared error start, shape (groups,).
+    """Return where the groups of least squared error start, shape (groups,).
 
     A group that could be cut in two is never better than its parts, so that only short groups are looked at.
 
@@ -93,7 +93,7 @@ class CountedValues:
 
 
 def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
-    """Returns what is published of the values of a source.
+    """Return what is published of the values of a source.
 
     Args:
         counted: The values.
@@ -111,7 +111,7 @@ def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValue
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tells whether a type holds numbers."""
+    """Return whether a type holds numbers."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
@@ -120,7 +120,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 
 def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
-    """Keeps texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
+    """Keep texts that k people have; the others, and nulls of fewer, are ``other``, or null where the column is no text."""
     kind, shared = counted.values.type, counted.people >= k
     nulls = 0 if counted.nulls >= k else counted.nulls
     rest = max(counted.other_records, nulls)
@@ -135,7 +135,7 @@ def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
 
 
 def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
-    """Returns what rare texts become: no text that k people have, so that nothing follows of whether a single one has it."""
+    """Return what rare texts become: no text that k people have, so that nothing follows of whether a single one has it."""
     if not is_text(kind):
         return None
     taken, word = set(pc.cast(kept, pa.string()).to_pylist()), OTHER
@@ -145,7 +145,7 @@ def _other(kept: pa.Array, kind: pa.DataType) -> str | None:
 
 
 def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Returns which one of some has the fewest people, the first of several."""
+    """Return which one of some has the fewest people, the first of several."""
     chosen = np.zeros(len(people), np.bool_)
     places = np.flatnonzero(among)
     chosen[places[np.argmin(people[places])]] = True
@@ -153,7 +153,7 @@ def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
-    """Keeps numbers and moments that k people have; the others lie in steps of a grid, each with k people, or are null."""
+    """Keep numbers and moments that k people have; the others lie in steps of a grid, each with k people, or are null."""
     values, shared = counted.values, counted.people >= k
     kind, nothing = values.type, pa.nulls(1, values.type)
     rare = pa.array(~shared)
@@ -175,7 +175,7 @@ def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
 
 
 def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array, Counts]:
-    """Cuts values into steps of k people; returns the first value of each, what it publishes, and its people; nothing without a cut."""
+    """Cut values into steps of k people; return the first value of each, what it publishes, and its people; nothing without a cut."""
     none = values[:0], values[:0], np.zeros(0, np.int64)
     if not len(values):
         return none
@@ -195,7 +195,7 @@ def _steps(values: pa.Array, people: Counts, k: int) -> tuple[pa.Array, pa.Array
 
 
 def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
-    """Returns the nearest multiples of a number, of two that are as near the even one."""
+    """Return the nearest multiples of a number, of two that are as near the even one."""
     kind, keys = values.type, value_keys(values)
     if pt.is_floating(kind):
         ratio = Fraction(base)
@@ -212,7 +212,7 @@ def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
 
 
 def _within(values: pa.Array, way: Publishing) -> pa.Array:
-    """Returns numbers that lie between bottom and top."""
+    """Return numbers that lie between bottom and top."""
     made = values
     if way.top is not None:
         made = pc.min_element_wise(made, scalar_of(way.top, values.type))
@@ -222,7 +222,7 @@ def _within(values: pa.Array, way: Publishing) -> pa.Array:
 
 
 def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
-    """Returns a number of the job as a value of a column."""
+    """Return a number of the job as a value of a column."""
     if pt.is_integer(kind):
         if number != number.to_integral_value():
             msg = "a fraction, where values are whole numbers"
@@ -232,7 +232,7 @@ def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
 
 
 def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
-    """Puts numbers into groups of at least so many people, with the least squared error, each published as the mean of its group.
+    """Put numbers into groups of at least so many people, with the least squared error, each published as the mean of its group.
 
     Hansen and Mukherjee 2003: the best groups are of neighbours, and found by dynamic programming; equal numbers stay together.
     """

@@ -83,7 +83,7 @@ class Recoding(Stage):
 
 
 def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
-    """Returns the names under which a QID is published: its own, or two for ``intervals: bounds``."""
+    """Return the names under which a QID is published: its own, or two for ``intervals: bounds``."""
     return (f"{qid}_low", f"{qid}_high") if bounds else (qid,)
 
 
@@ -96,7 +96,7 @@ def recode(
     masks: bool,
     masked: NDArray[np.bool_] | None,
 ) -> Recoding:
-    """Makes each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
+    """Make each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
 
     Args:
         histogram: The cells of the chosen node.
@@ -142,7 +142,7 @@ class Assigner:
             self._table[recoding.words[0]] = recoding.classes
 
     def assign(self, words: PackedWords) -> NDArray[np.int32]:
-        """Returns the class of each record, shape (n,), or SUPPRESSED."""
+        """Return the class of each record, shape (n,), or SUPPRESSED."""
         if self._table is not None:
             return self._table[words[0]]
         if not len(self._classes):
@@ -159,12 +159,12 @@ class Assigner:
 
 
 def release_columns(hierarchies: Sequence[Hierarchy], intervals: Intervals) -> list[str]:
-    """Returns the names of the published QID columns, in job order."""
+    """Return the names of the published QID columns, in job order."""
     return [name for one in hierarchies for name in published_columns(one.qid, intervals == "bounds" and one.bounds[0] is not None)]
 
 
 def recoding_tables(recoding: Recoding) -> tuple[pa.Table, pa.Table]:
-    """Returns a recoding as two tables: cells (``cell_0 …``, ``class``) and classes (``records``, ``label_0 …``)."""
+    """Return a recoding as two tables: cells (``cell_0 …``, ``class``) and classes (``records``, ``label_0 …``)."""
     cells = {f"cell_{number}": word for number, word in enumerate(recoding.words)} | {"class": recoding.classes}
     labels = {f"label_{number}": column for number, column in enumerate(recoding.labels.columns)}
     return pa.table(cells), pa.table({"records": recoding.sizes} | labels)
@@ -179,7 +179,7 @@ def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: S
 
 
 def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Array]:
-    """Returns the published columns of records that are ordered by class.
+    """Return the published columns of records that are ordered by class.
 
     Text becomes a dictionary whose entries are only those that these records use: a dictionary is written whole, and an entry of another
     class or of a suppressed record has no place in a file.

@@ -96,7 +96,7 @@ class Recount:
         return self.persons.released if self.persons else self.records
 
     def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
-        """Returns who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
+        """Return who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
         if self.persons is None:
             return self.masked, masked
         return self.persons.masked, self.persons.masked if masked == self.masked else 0
@@ -105,7 +105,7 @@ class Recount:
 def recount_sql(
     source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)", sensitive: Sequence[str] = ()
 ) -> str:
-    """Returns the statement that counts the equivalence classes of the files.
+    """Return the statement that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
 
@@ -142,7 +142,7 @@ def recount_sql(
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
-    """Returns what is wrong with the columns of a data file."""
+    """Return what is wrong with the columns of a data file."""
     qids, payload = published_qids(job), published_payload(job)
     faults = []
     # DuckDB's names know no case: of two such columns it would count the first one twice.
@@ -164,7 +164,7 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
 
 
 def promise_faults(job: Job, recount: Recount) -> list[str]:
-    """Returns which promises of the job the counted files break."""
+    """Return which promises of the job the counted files break."""
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:
@@ -181,14 +181,14 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
 
 
 def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
-    """Returns whether more records were suppressed than the limit allows."""
+    """Return whether more records were suppressed than the limit allows."""
     if suppressed > job.suppression.limit * records:
         return [f"{counted(suppressed, 'record')} of {records:,} are suppressed, more than the limit of {job.suppression.limit}"]
     return []
 
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns where a manifest and the counted files disagree, and whether the suppression limit was kept."""
+    """Return where a manifest and the counted files disagree, and whether the suppression limit was kept."""
     faults = count_faults(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
         job, manifest.failed, manifest.records
     )
@@ -215,7 +215,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
 
 
 def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
-    """Tells whether a manifest says truly in how many classes everybody has one sensitive value, as far as is known.
+    """Return whether a manifest says truly in how many classes everybody has one sensitive value, as far as is known.
 
     Where the release was counted by persons and the persons are not at hand, there may be more such classes than records tell of.
     """
@@ -227,13 +227,13 @@ def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
 
 
 def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
-    """Tells whether a manifest's risk in the population is what was found, as far as floats that are added up otherwise can be."""
+    """Return whether a manifest's risk in the population is what was found, as far as floats that are added up otherwise can be."""
     said = dict(manifest.population) if manifest.population else {}
     return said.keys() == found.keys() and all(isclose(said[name], value, rel_tol=1e-9) for name, value in found.items())
 
 
 def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns where a manifest is wrong about what became of the records that fail at the node of all."""
+    """Return where a manifest is wrong about what became of the records that fail at the node of all."""
     remainder = manifest.remainder
     if remainder is None:
         return ["the manifest does not say what became of the records that fail at its levels"]
@@ -248,12 +248,12 @@ def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def is_of_labels(manifest: Manifest) -> bool:
-    """Tells whether the figures of a release are of its labels; earlier versions, which tell of their search, tell of the source."""
+    """Return whether the figures of a release are of its labels; earlier versions, which tell of their search, tell of the source."""
     return set(manifest.search) <= {"nodes", "orders_learnt"}
 
 
 def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
-    """Returns where a manifest and the counted files disagree.
+    """Return where a manifest and the counted files disagree.
 
     Args:
         manifest: What is said.
@@ -284,7 +284,7 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
 
 
 def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns whether a manifest says another largest share of a class's records than one person holds."""
+    """Return whether a manifest says another largest share of a class's records than one person holds."""
     said = manifest.persons.largest_share if manifest.persons else None
     if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
         return []
@@ -292,7 +292,7 @@ def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns whether a manifest's classes by persons are not those that were counted."""
+    """Return whether a manifest's classes by persons are not those that were counted."""
     if recount.persons is None:
         return []
     sizes = unmasked(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))

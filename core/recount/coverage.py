@@ -20,7 +20,7 @@ BLOCK = 1 << 14
 
 
 def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
-    """Returns a lower bound of the released records whose labels cover no record left in the source.
+    """Return a lower bound of the released records whose labels cover no record left in the source.
 
     Args:
         spans: What the labels cover.
@@ -42,7 +42,7 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
 
 
 def _summed(places: Counts, counts: Counts, size: int) -> Counts:
-    """Adds the counts of labels up at their places; returns shape (parts, size)."""
+    """Add the counts of labels up at their places; return shape (parts, size)."""
     sums = np.zeros((size, len(counts)), np.int64)
     # sums[places] += would count a place that comes twice once.
     np.add.at(sums, places, counts.T)
@@ -50,7 +50,7 @@ def _summed(places: Counts, counts: Counts, size: int) -> Counts:
 
 
 def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
-    """Returns how many records too many have labels that end at or before some position."""
+    """Return how many records too many have labels that end at or before some position."""
     ended = _summed(spans.ends, released, before.shape[1])
     ended.cumsum(axis=1, out=ended)
     ended -= before
@@ -58,7 +58,7 @@ def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
 
 
 def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
-    """Returns how many records too many have labels that begin at or after some position."""
+    """Return how many records too many have labels that begin at or after some position."""
     begun = _summed(spans.low, released, before.shape[1])
     from_here = begun[:, ::-1]
     from_here.cumsum(axis=1, out=from_here)
@@ -68,7 +68,7 @@ def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
 
 
 def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
-    """Returns how many records of some value are neither under a label that covers it nor among as many as are missing."""
+    """Return how many records of some value are neither under a label that covers it nor among as many as are missing."""
     size = source.shape[1]
     is_range = np.ones(len(spans.low), np.bool_)
     is_range[list(spans.sets)] = False
@@ -82,7 +82,7 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
 
 
 def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
-    """Counts the rows of a table whose values the labels of each class cover, in all columns at once.
+    """Count the rows of a table whose values the labels of each class cover, in all columns at once.
 
     Args:
         spans: What the labels of each column cover.
@@ -106,7 +106,7 @@ def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights:
 
 
 def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
-    """Returns for each label which rows it covers, eight to a byte."""
+    """Return for each label which rows it covers, eight to a byte."""
     inside = (places >= spans.low[:, None]) & (places < spans.high[:, None])
     for label, members in spans.sets.items():
         inside[label] = np.isin(places, members)
@@ -115,6 +115,6 @@ def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
 
 
 def _most(excess: Counts) -> Counts:
-    """Returns the greatest excess of each part, at least 0."""
+    """Return the greatest excess of each part, at least 0."""
     most: Counts = np.maximum(excess.max(axis=1), 0)
     return most

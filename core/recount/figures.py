@@ -22,7 +22,7 @@ SAME = 1e-9
 
 
 def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list[str]:
-    """Returns which figures of a manifest are not those of its files, or contradict each other.
+    """Return which figures of a manifest are not those of its files, or contradict each other.
 
     Args:
         manifest: Says them.
@@ -38,14 +38,14 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
 
 
 def _differs(said: Figure | None, found: Figure) -> bool:
-    """Tells whether a figure that is said is another one; what is not said is no contradiction."""
+    """Return whether a figure that is said is another one; what is not said is no contradiction."""
     if said is None:
         return False
     return said != found if isinstance(found, int) else not isclose(said, found, rel_tol=SAME, abs_tol=SAME)
 
 
 def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
-    """Returns the losses that follow from the sizes of published classes alone."""
+    """Return the losses that follow from the sizes of published classes alone."""
     lost, records = manifest.suppressed, manifest.records
     masked = min(manifest.masked, recount.masked)
     # Records that are masked are in one class with those whose level publishes * everywhere, if there are any.
@@ -68,7 +68,7 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
 
 
 def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns the certainty penalties that are not those of the labels."""
+    """Return the certainty penalties that are not those of the labels."""
     dropped = manifest.suppressed - manifest.masked
     found = {name: (one.penalty + dropped) / manifest.records for name, one in recount.losses.items()}
     if not found:
@@ -79,7 +79,7 @@ def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def _sums(manifest: Manifest) -> list[str]:
-    """Returns figures that are not the sums of others."""
+    """Return figures that are not the sums of others."""
     wrong = []
     counts = [one.records for one in manifest.sources if one.records is not None]
     # Where a file has fewer than k records, none of them tells how many it has.
@@ -98,7 +98,7 @@ def _sums(manifest: Manifest) -> list[str]:
 
 
 def _levels(manifest: Manifest) -> list[str]:
-    """Returns what is wrong with the figures of the lattice, where classes are those of a node."""
+    """Return what is wrong with the figures of the lattice, where classes are those of a node."""
     if manifest.node is None or manifest.levels is None:
         return [name for name in ("node", "levels", "tops", "lattice") if getattr(manifest, name)]
     wrong = []
@@ -119,7 +119,7 @@ def _levels(manifest: Manifest) -> list[str]:
 
 
 def _is_drawn(drawn: LatticeFigures, node: Sequence[int], tops: Sequence[int], nodes: int) -> bool:
-    """Tells whether a picture of the lattice can be one of the nodes that a job lets be taken.
+    """Return whether a picture of the lattice can be one of the nodes that a job lets be taken.
 
     These may be fewer than all: levels that the job keeps out, and such as tell values that it hides. The search may have been of what is
     above one root.
@@ -133,12 +133,12 @@ def _is_drawn(drawn: LatticeFigures, node: Sequence[int], tops: Sequence[int], n
 
 
 def drawn_heights(drawn: LatticeFigures) -> list[int]:
-    """Returns how many nodes of each height a picture shows, from height 0 up."""
+    """Return how many nodes of each height a picture shows, from height 0 up."""
     return [sum(counts) for counts in zip(*drawn.heights.values(), strict=False)]
 
 
 def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Returns how many nodes there are of each height from 0 up, given the least and the greatest level of each quasi-identifier."""
+    """Return how many nodes there are of each height from 0 up, given the least and the greatest level of each quasi-identifier."""
     found = [1]
     for least, most in spans:
         longer = [0] * (len(found) + most)
@@ -150,7 +150,7 @@ def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:
-    """Returns the promises whose worst class is another one than the files', and those that nobody asked for."""
+    """Return the promises whose worst class is another one than the files', and those that nobody asked for."""
     unasked = [
         f"measured.{promise}.{column}"
         for promise, columns in manifest.measured.items()

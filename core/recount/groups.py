@@ -32,7 +32,7 @@ class Alike(NamedTuple):
 
 
 def alike_sql(release: str, copies: str, table: str) -> str:
-    """Returns the statement that makes the table of the different records of a release, with how often each is there.
+    """Return the statement that makes the table of the different records of a release, with how often each is there.
 
     It is right because GROUP BY takes nulls as equal, and whatever is counted of groups of records by the values of their columns is the
     same for equal ones: what was counted one by one is the sum of the copies.
@@ -46,7 +46,7 @@ def alike_sql(release: str, copies: str, table: str) -> str:
 
 
 def alikeness_sql(parts: Sequence[str], rows: int) -> str:
-    """Returns the statement that counts records, so many at the beginning of each of some parts of a release, and the different ones.
+    """Return the statement that counts records, so many at the beginning of each of some parts of a release, and the different ones.
 
     Args:
         parts: What each is read as.
@@ -87,7 +87,7 @@ class Groups:
         return f"SELECT {columns} FROM {self.rows}{self._ending}"
 
     def added_sql(self, parts: str) -> str:
-        """Returns the statement that adds up what was counted of parts.
+        """Return the statement that adds up what was counted of parts.
 
         It is right because a group's rows are those that it has in the parts, and a count of them the sum of the counts there.
 
@@ -137,7 +137,7 @@ def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]])
 
 
 def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
-    """Returns what is read as a source with other values in the place of its own.
+    """Return what is read as a source with other values in the place of its own.
 
     Args:
         source: What is read.
@@ -148,7 +148,7 @@ def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequenc
 
 
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
-    """Returns what is read as the source without the records that a release withholds.
+    """Return what is read as the source without the records that a release withholds.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
     with colons between. Records of nobody all stay.
@@ -168,7 +168,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
 
 def withheld_sql(given: str, bounded: str, persons: Sequence[str]) -> str:
-    """Returns the statement that counts the records that are withheld, and the persons who lose them.
+    """Return the statement that counts the records that are withheld, and the persons who lose them.
 
     Args:
         given: What is read as the source.

@@ -51,7 +51,7 @@ class LinkCount:
 
 
 def owners_sql(combinations: str, classes: str, people: str, labels: int, places: Sequence[int]) -> str:
-    """Returns what is read as ``combination``, ``person``, ``records`` and ``link_0`` …: whose the pseudonyms of a release are.
+    """Return what is read as ``combination``, ``person``, ``records`` and ``link_0`` …: whose the pseudonyms of a release are.
 
     Args:
         combinations: The table of the published combinations.
@@ -72,7 +72,7 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
 def linked_sql(
     source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
 ) -> str:
-    """Returns two statements; the second counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
+    """Return two statements; the second counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
 
     It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
@@ -113,13 +113,13 @@ def linked_sql(
 
 
 def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
-    """Returns who has a pseudonym, what tells it, who else has a record, and what is unexpected, where every pseudonym is a person."""
+    """Return who has a pseudonym, what tells it, who else has a record, and what is unexpected, where every pseudonym is a person."""
     loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
     return f"row({keys})", "", loose, "0"
 
 
 def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
-    """Returns the same where it is known whose the pseudonyms are."""
+    """Return the same where it is known whose the pseudonyms are."""
     whose = f"LEFT JOIN (SELECT DISTINCT {keys}, person FROM {owners} WHERE {there} AND person <> {NOBODY}) USING ({keys})"
     loose = f"SELECT 1, {DIGEST}, person, false, 0 FROM {owners} WHERE NOT ({there}) AND person <> {NOBODY}"
     kept = f"SELECT combination, {keys}, sum(records) AS records FROM {owners} WHERE {there} GROUP BY ALL"
@@ -128,7 +128,7 @@ def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
 
 
 def discloses_people(job: Job, columns: Sequence[str]) -> bool:
-    """Tells whether each pseudonym in columns that link is one person: where none is named, and where they are what names one."""
+    """Return whether each pseudonym in columns that link is one person: where none is named, and where they are what names one."""
     if not job.columns.person:
         return True
     kinds = [treatment_kind(one.treatment) for one in job.columns.pseudonyms if one.name in columns]
@@ -136,17 +136,17 @@ def discloses_people(job: Job, columns: Sequence[str]) -> bool:
 
 
 def is_accepted(job: Job, columns: Sequence[str]) -> bool:
-    """Tells whether the job says that columns may link records whatever that shows."""
+    """Return whether the job says that columns may link records whatever that shows."""
     return set(columns) <= set(job.columns.linkable)
 
 
 def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
-    """Returns what shows the records of people whom fewer than k are like, and is not accepted."""
+    """Return what shows the records of people whom fewer than k are like, and is not accepted."""
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
 def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
-    """Returns which linking columns are not those that the private file is about."""
+    """Return which linking columns are not those that the private file is about."""
     return [
         f"{counted(one.unexpected, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
         for one in linked
@@ -155,7 +155,7 @@ def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
 
 
 def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
-    """Returns which linking columns show more than the job allows."""
+    """Return which linking columns show more than the job allows."""
     return [
         f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} share the set of combinations that "
         f"theirs are in with fewer than k = {job.privacy.k:,}"
@@ -164,7 +164,7 @@ def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
 
 
 def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> list[str]:
-    """Returns where a manifest is wrong about what linking columns show; one of an older version says nothing of it."""
+    """Return where a manifest is wrong about what linking columns show; one of an older version says nothing of it."""
     if manifest.linked is None:
         return []
     if [one.columns for one in manifest.linked] != [one.columns for one in linked]:
@@ -189,7 +189,7 @@ SAMPLE = 20
 
 
 def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
-    """Returns how the records whose pseudonym has another form than the job says are counted, and the masked ones with any.
+    """Return how the records whose pseudonym has another form than the job says are counted, and the masked ones with any.
 
     It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
 
@@ -211,7 +211,7 @@ def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) 
 
 
 def shared_sql(source: str, reference: str, column: str) -> str:
-    """Returns the statement that counts the different pseudonyms, those that are values of the source's column too, and these values.
+    """Return the statement that counts the different pseudonyms, those that are values of the source's column too, and these values.
 
     It is right because values are compared as text, whatever the types before and after.
 
@@ -229,12 +229,12 @@ def shared_sql(source: str, reference: str, column: str) -> str:
 
 
 def is_compared(one: Identifier) -> bool:
-    """Tells whether the treatment promises that no value of the source is published, so that the two are to be compared."""
+    """Return whether the treatment promises that no value of the source is published, so that the two are to be compared."""
     return treatment_kind(one.treatment).meets != "often"
 
 
 def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
-    """Returns what is wrong with a column of pseudonyms.
+    """Return what is wrong with a column of pseudonyms.
 
     Args:
         one: How they are made.

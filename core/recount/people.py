@@ -46,12 +46,12 @@ class PersonCount:
 
 
 def share_at_most(share: float) -> float:
-    """Returns a share of a class's records as it may be reported: rounded up so coarsely that no person's number of records shows."""
+    """Return a share of a class's records as it may be reported: rounded up so coarsely that no person's number of records shows."""
     return next(most for most in SHARES if share <= most)
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Returns the statement that makes the table of the published combinations: ``combination``, ``records``, ``masked``, ``label_0`` ….
+    """Return the statement that makes the table of the published combinations: ``combination``, ``records``, ``masked``, ``label_0`` ….
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
@@ -68,7 +68,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
 
 
 def holder_values_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
-    """Returns the statement that makes the table of who is in which combination: ``combination``, ``person``, ``value_0`` …, ``records``.
+    """Return the statement that makes the table of who is in which combination: ``combination``, ``person``, ``value_0`` …, ``records``.
 
     Classes that publish the same are one combination; a class that none publishes has a null there.
 
@@ -93,7 +93,7 @@ def holder_values_sql(combinations: str, classes: str, people: str, labels: int,
 
 
 def people_sql(combinations: str, held: str, values: int, k: int) -> str:
-    """Returns the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
+    """Return the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
 
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
 
@@ -129,7 +129,7 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
 
 
 def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
-    """Returns the statement that counts the classes of the files in which values of a sensitive column are not those that are kept.
+    """Return the statement that counts the classes of the files in which values of a sensitive column are not those that are kept.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
@@ -154,7 +154,7 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
 
 
 def valued_sql(held: str, value: str) -> str:
-    """Returns what is read as a record for each person and value of a combination.
+    """Return what is read as a record for each person and value of a combination.
 
     So whatever counts records of that counts everybody once for each of their values, and nobody not at all.
 
@@ -166,7 +166,7 @@ def valued_sql(held: str, value: str) -> str:
 
 
 def source_pairs_sql(held: str, value: str) -> str:
-    """Returns what is read as ``holder`` and ``value``, each person and value of all combinations together once.
+    """Return what is read as ``holder`` and ``value``, each person and value of all combinations together once.
 
     Args:
         held: The table of who is in which combination.
@@ -185,7 +185,7 @@ def somebody_sql(persons: Mapping[str, bool]) -> str:
 
 
 def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:
-    """Returns what is read as ``holder`` and ``value``, each person and value of the whole source once.
+    """Return what is read as ``holder`` and ``value``, each person and value of the whole source once.
 
     Args:
         source: What is read.
@@ -201,7 +201,7 @@ def _holder(persons: Sequence[str]) -> str:
 
 
 def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
-    """Returns the statement that counts persons by value: ``value``, ``records`` (who has it) and ``persons`` (of all values together).
+    """Return the statement that counts persons by value: ``value``, ``records`` (who has it) and ``persons`` (of all values together).
 
     A value that only records of nobody have is one of 0 persons. It is a place of the ordered distance as any other is: how far values
     are apart does not depend on whose they are.
@@ -218,7 +218,7 @@ def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
 
 
 def everybody_sql(people: str) -> str:
-    """Returns the statement that counts the different persons of all classes by how many records they have: ``records``, ``persons``.
+    """Return the statement that counts the different persons of all classes by how many records they have: ``records``, ``persons``.
 
     Args:
         people: What is read as ``person`` and ``records``.
@@ -228,7 +228,7 @@ def everybody_sql(people: str) -> str:
 
 
 def records_of_k(persons: Mapping[int, int], k: int) -> int:
-    """Returns the number of records that k persons have, or more; 0 where there are fewer persons.
+    """Return the number of records that k persons have, or more; 0 where there are fewer persons.
 
     Args:
         persons: How many there are by their number of records.
@@ -247,7 +247,7 @@ MASKED = -1
 
 
 def owned_sql(owned: str, values: str, number: int) -> str:
-    """Returns the statement that makes the table ``owner_0`` … of a column's values with the number of their label.
+    """Return the statement that makes the table ``owner_0`` … of a column's values with the number of their label.
 
     Args:
         owned: The table ``place``, ``number``.
@@ -258,7 +258,7 @@ def owned_sql(owned: str, values: str, number: int) -> str:
 
 
 def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids: Sequence[str], *, masked: bool) -> str:
-    """Returns the statement that makes the table ``classes``: ``class``, ``number_0`` …, ``label_0`` … as text, and ``records``.
+    """Return the statement that makes the table ``classes``: ``class``, ``number_0`` …, ``label_0`` … as text, and ``records``.
 
     Args:
         release: What is read, without masked records.
@@ -284,7 +284,7 @@ def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids:
 
 
 def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
-    """Returns the statement that makes the table ``persons``: what names each, and a number above that of nobody.
+    """Return the statement that makes the table ``persons``: what names each, and a number above that of nobody.
 
     Args:
         source: What is read.
@@ -296,7 +296,7 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
 
 def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
-    """Returns the statement that makes the table ``given``: ``class``, ``person``, ``value_0`` … and ``records`` of the source.
+    """Return the statement that makes the table ``given``: ``class``, ``person``, ``value_0`` … and ``records`` of the source.
 
     Args:
         source: What is read.
@@ -320,7 +320,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
 
 
 def lacking_sql(release: str) -> str:
-    """Returns the statement that counts the classes which hold other numbers of records than the source has for their labels.
+    """Return the statement that counts the classes which hold other numbers of records than the source has for their labels.
 
     With them it says whether as many records were masked as the source has beside these classes.
 
@@ -337,6 +337,6 @@ def lacking_sql(release: str) -> str:
 
 
 def people_of_classes_sql(values: int) -> str:
-    """Returns the statement that yields who is in which class, with so many sensitive columns, as a run folder keeps it."""
+    """Return the statement that yields who is in which class, with so many sensitive columns, as a run folder keeps it."""
     read = "".join(f", value_{number}" for number in range(values))
     return f"SELECT class, person{read}, records::BIGINT AS records FROM given"

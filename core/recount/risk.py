@@ -16,7 +16,7 @@ Figures = dict[str, int | float]
 
 
 def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
-    """Returns the risk of written files; whole classes are published, so that prosecutor, journalist and marketer see the same sizes.
+    """Return the risk of written files; whole classes are published, so that prosecutor, journalist and marketer see the same sizes.
 
     Args:
         classes: Number of classes by size, the class of the masked records among them.
@@ -50,7 +50,7 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
 
 
 def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
-    """Returns classes by size without that of the masked records, the arguments as for ``risk_of_files``."""
+    """Return classes by size without that of the masked records, the arguments as for ``risk_of_files``."""
     table = dict(classes)
     if masked and masked == starred:
         table[starred] -= 1
@@ -58,7 +58,7 @@ def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int,
 
 
 def risk_in(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
-    """Returns the risk of classes in a population.
+    """Return the risk of classes in a population.
 
     Args:
         rows: Rows of the population.

@@ -21,7 +21,7 @@ MOST = 64
 
 
 def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
-    """Returns how the ``MOST`` least digests of the labels of classes are found: ``digest``.
+    """Return how the ``MOST`` least digests of the labels of classes are found: ``digest``.
 
     Args:
         release: What is read.
@@ -34,7 +34,7 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) ->
 def sample_groups(
     release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
 ) -> Groups:
-    """Returns how the records of the classes of least digest are counted, apart by what is beside their labels.
+    """Return how the records of the classes of least digest are counted, apart by what is beside their labels.
 
     That is ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. Two classes of the same digest are taken both or
     neither, and so there may be one more.
@@ -58,12 +58,12 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
 
 
 def sample_sql(counted: str, table: str) -> str:
-    """Returns the statement that makes the table of such classes, with a number of its own for each ``row``."""
+    """Return the statement that makes the table of such classes, with a number of its own for each ``row``."""
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
 def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
-    """Returns the statement that yields the ``number`` of a quasi-identifier's label in each row of a sample, in the order of the rows.
+    """Return the statement that yields the ``number`` of a quasi-identifier's label in each row of a sample, in the order of the rows.
 
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
@@ -78,7 +78,7 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
 
 
 def masks_sql(masks: str, values: str, table: str) -> str:
-    """Returns the statement that makes the table of values with the mask of the classes whose label covers them, of those with any.
+    """Return the statement that makes the table of values with the mask of the classes whose label covers them, of those with any.
 
     Args:
         masks: The table ``place``, ``mask``.
@@ -89,7 +89,7 @@ def masks_sql(masks: str, values: str, table: str) -> str:
 
 
 def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Returns the statement that makes the table of the records that some class may cover, as far as some quasi-identifiers tell.
+    """Return the statement that makes the table of the records that some class may cover, as far as some quasi-identifiers tell.
 
     Args:
         source: What is read.
@@ -110,7 +110,7 @@ def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known:
 
 
 def covered_groups(masked: str) -> Groups:
-    """Returns how the records of the source are counted by the classes whose labels cover all their values (``mask``), and by ``part``.
+    """Return how the records of the source are counted by the classes whose labels cover all their values (``mask``), and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
@@ -121,7 +121,7 @@ def covered_groups(masked: str) -> Groups:
 
 
 def sample_faults(records: int, wrong: int, classes: int) -> list[str]:
-    """Returns what is wrong with the sampled classes.
+    """Return what is wrong with the sampled classes.
 
     Args:
         records: Records without one of the source, at least.

@@ -65,7 +65,7 @@ class EndsAxis:
 def unexpected_ends(
     values: pa.Array, people: Sequence[int] | NDArray[np.int64], spec: HierarchySpec, k: int, labels: Iterable[str | None]
 ) -> int:
-    """Counts the labels with an end where ranges may not end.
+    """Count the labels with an end where ranges may not end.
 
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
@@ -95,7 +95,7 @@ class StepLines(NamedTuple):
 
 
 def step_lines(values: pa.Array, people: Sequence[int], k: int) -> list[StepLines]:
-    """Returns the steps of a column that has no hierarchy; nothing where there is no line with k people on either side.
+    """Return the steps of a column that has no hierarchy; nothing where there is no line with k people on either side.
 
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps.
@@ -142,7 +142,7 @@ def _allowed(label: str, axis: EndsAxis, lows: set[Key], highs: set[Key]) -> boo
 
 
 def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
-    """Returns what ranges may begin and end with; None where they may be open."""
+    """Return what ranges may begin and end with; None where they may be open."""
     so_far = np.zeros(len(people) + 1, np.int64)
     np.cumsum(people, out=so_far[1:])
     cuts = _cuts(axis.places, so_far.data, axis.widths, k)
@@ -159,13 +159,13 @@ def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -
 
 
 def _texts_at(places: Iterable[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
-    """Returns the text of the value at each of some places that k people have."""
+    """Return the text of the value at each of some places that k people have."""
     shared = [place for place in places if people[place] >= k]
     return {place: spelt[0] for place, spelt in zip(shared, written(values.take(pa.array(shared, pa.int64()))), strict=True)}
 
 
 def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k: int) -> list[int]:
-    """Returns the lines of cuts, ascending: each with k people on both sides up to the next one."""
+    """Return the lines of cuts, ascending: each with k people on both sides up to the next one."""
     # Segment by its first value and the one after its last, and between which lines it is still looked at.
     todo, cuts = [(0, len(places), -widths[-1] if places[0] < 0 else 0, widths[-1])], []
     while todo:
@@ -188,7 +188,7 @@ def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k
 
 
 def _line(low: int, high: int, widths: Sequence[int]) -> int | None:
-    """Returns the line between two others at which they are parted: of the widest bins, nearest to the middle, the lower of two."""
+    """Return the line between two others at which they are parted: of the widest bins, nearest to the middle, the lower of two."""
     for width in reversed(widths):
         under = (low + high) // 2 // width * width
         inside = [line for line in (under, under + width) if low < line < high]
@@ -244,7 +244,7 @@ def _numbers(values: pa.Array, spec: HierarchySpec | None) -> EndsAxis:
 
 
 def _exact(values: pa.Array) -> Iterator[Decimal]:
-    """Yields numbers as decimals, without holding all of them."""
+    """Yield numbers as decimals, without holding all of them."""
     for first in range(0, len(values), BLOCK):
         for spelt in written(values.slice(first, BLOCK)):
             yield Decimal(spelt[0]).normalize(EXACT)
@@ -257,7 +257,7 @@ def _shifted(number: Decimal, used: int) -> int:
 
 
 def _whole(number: Decimal, used: int) -> int | None:
-    """Returns a number in units of its last place in use; None where it needs more places."""
+    """Return a number in units of its last place in use; None where it needs more places."""
     sign, digits, exponent = Decimal(number).normalize(EXACT).as_tuple()
     moved = int(exponent) + used
     whole = int("".join(map(str, digits))) * (-1 if sign else 1)
@@ -265,7 +265,7 @@ def _whole(number: Decimal, used: int) -> int | None:
 
 
 def _moments(values: pa.Array) -> EndsAxis:
-    """Puts moments into a calendar of 32 days a month; a time with a zone by UTC."""
+    """Put moments into a calendar of 32 days a month; a time with a zone by UTC."""
     dated = pt.is_date(values.type)
     ticks = 1 if dated else _TICKS[values.type.unit]
     day = 1 if dated else 86_400 * ticks

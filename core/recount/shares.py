@@ -54,7 +54,7 @@ _TEXTS = {"FLOAT": _NUMBER, "DOUBLE": _NUMBER, "TIMESTAMP WITH TIME ZONE": "epoc
 
 
 def share_sql(columns: Mapping[str, str], shares: int) -> str:
-    """Returns the expression for the share of a record, by what it publishes.
+    """Return the expression for the share of a record, by what it publishes.
 
     It is right because values that SQL takes as equal have the same text, once zero and what is no number have no sign, and moments are
     told without the zone of whoever asks.
@@ -68,7 +68,7 @@ def share_sql(columns: Mapping[str, str], shares: int) -> str:
 
 
 def added(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
-    """Adds up what was counted of all shares.
+    """Add up what was counted of all shares.
 
     Args:
         shares: Of each class one.
@@ -105,7 +105,7 @@ def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _people(shares: Sequence[ShareClasses]) -> PersonCount:
-    """Adds the people of classes up; how many there are in all, and how many records one has, no share can tell."""
+    """Add the people of classes up; how many there are in all, and how many records one has, no share can tell."""
     # A share without a class of the files may have some of the private file's, which are unexpected.
     some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]
     persons = [one for _, one in some]
@@ -132,7 +132,7 @@ def _worst(spreads: Sequence[ShareSpread], *, low: bool) -> ShareSpread:
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:
-    """Returns whether shares are missing, or come twice, or have other records than were set apart for them.
+    """Return whether shares are missing, or come twice, or have other records than were set apart for them.
 
     Args:
         shares: Number and counted records of each share.

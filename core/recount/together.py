@@ -40,7 +40,7 @@ class TogetherCount:
 
 
 def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str]) -> Groups:
-    """Returns how the records of each combination are counted: two digests of the columns, two with the labels, ``records``.
+    """Return how the records of each combination are counted: two digests of the columns, two with the labels, ``records``.
 
     It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in 2^128. So
     nothing is held of a combination but 32 bytes, however wide it is.
@@ -62,7 +62,7 @@ def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str])
 
 
 def together_sql(counted: str, k: int) -> str:
-    """Returns the statement that counts records by how many share their combination, in the order of the fields of ``TogetherCount``.
+    """Return the statement that counts records by how many share their combination, in the order of the fields of ``TogetherCount``.
 
     Args:
         counted: The combinations, counted.
@@ -79,7 +79,7 @@ def together_sql(counted: str, k: int) -> str:
 
 
 def contents_sql(combinations: str, classes: str, people: str, labels: int, kind: Kind, table: str) -> str:
-    """Returns the statement that makes the table of who has what: ``combination``, ``person``, ``content``, ``records``.
+    """Return the statement that makes the table of who has what: ``combination``, ``person``, ``content``, ``records``.
 
     Args:
         combinations: The table of the published combinations of labels.
@@ -100,7 +100,7 @@ def contents_sql(combinations: str, classes: str, people: str, labels: int, kind
 
 
 def together_of_people_sql(contents: str, k: int) -> str:
-    """Returns the statement that counts persons in the same way: who has several combinations is below k by the one that fewest share.
+    """Return the statement that counts persons in the same way: who has several combinations is below k by the one that fewest share.
 
     It is right because everybody counts once for a combination, however many records of it are theirs, and once in each figure: a row of
     the table is a person of a class and a content, and grouped without the class a person of a content.
@@ -130,7 +130,7 @@ def _shape(*tables: str) -> str:
 
 
 def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, whole: int) -> list[str]:
-    """Returns where a manifest is wrong about what columns tell together; one of an older version says nothing of it.
+    """Return where a manifest is wrong about what columns tell together; one of an older version says nothing of it.
 
     Args:
         manifest: The manifest.

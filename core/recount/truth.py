@@ -37,7 +37,7 @@ class DigestPart(NamedTuple):
 
 
 def value_groups(source: str, column: str) -> Groups:
-    """Returns how the records of each value of a column are counted: ``value``, ``records``.
+    """Return how the records of each value of a column are counted: ``value``, ``records``.
 
     Args:
         source: What is read.
@@ -47,7 +47,7 @@ def value_groups(source: str, column: str) -> Groups:
 
 
 def values_sql(counted: str, table: str) -> str:
-    """Returns the statement that makes the table of a column's values: ``value``, ``records`` and ``place`` in ascending order, null last.
+    """Return the statement that makes the table of a column's values: ``value``, ``records`` and ``place`` in ascending order, null last.
 
     Args:
         counted: The values, counted.
@@ -60,7 +60,7 @@ def values_sql(counted: str, table: str) -> str:
 
 
 def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
-    """Returns how the records of each label of a quasi-identifier are counted: ``label_0`` …, ``records``.
+    """Return how the records of each label of a quasi-identifier are counted: ``label_0`` …, ``records``.
 
     Args:
         release: What is read.
@@ -71,7 +71,7 @@ def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
 
 
 def passed_sql(release: str, column: str) -> str:
-    """Returns the statement that counts what a column tells that is published untreated, as ``PassedColumn`` has it.
+    """Return the statement that counts what a column tells that is published untreated, as ``PassedColumn`` has it.
 
     It is right because GROUP BY has each value once, and a null is no value.
 
@@ -84,12 +84,12 @@ def passed_sql(release: str, column: str) -> str:
 
 
 def distinct_groups(release: Alike, columns: Sequence[str]) -> Groups:
-    """Returns how the different labels of a quasi-identifier are found. Arguments as for ``label_groups``."""
+    """Return how the different labels of a quasi-identifier are found. Arguments as for ``label_groups``."""
     return replace(label_groups(release, columns), counts=())
 
 
 def labels_sql(counted: str, table: str) -> str:
-    """Returns the statement that makes the table of a quasi-identifier's labels: ``label_0`` …, ``records`` and their ``number``.
+    """Return the statement that makes the table of a quasi-identifier's labels: ``label_0`` …, ``records`` and their ``number``.
 
     Args:
         counted: The labels, counted.
@@ -99,7 +99,7 @@ def labels_sql(counted: str, table: str) -> str:
 
 
 def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
-    """Returns the statement that makes the table of values with the digest of their one label; values without a label are not in it.
+    """Return the statement that makes the table of values with the digest of their one label; values without a label are not in it.
 
     Args:
         owners: The table ``place``, ``number``: the label of each value.
@@ -117,12 +117,12 @@ def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, 
 
 
 def label_digest(columns: Sequence[str], salt: int) -> str:
-    """Returns the expression for the digest of a label."""
+    """Return the expression for the digest of a label."""
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
 def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
-    """Returns how the digests of released records are counted and added up, by ``bucket``: ``records``, ``digests``.
+    """Return how the digests of released records are counted and added up, by ``bucket``: ``records``, ``digests``.
 
     Args:
         release: What is read.
@@ -134,7 +134,7 @@ def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
 
 
 def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
-    """Returns the same for records of the source. Arguments as for ``released_digests``."""
+    """Return the same for records of the source. Arguments as for ``released_digests``."""
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
     return _digests(f"SELECT {hashed([part.source for part in parts])} AS digest FROM {source} AS s {joins}", Alike(source))
@@ -148,7 +148,7 @@ def _digests(selected: str, records: Alike) -> Groups:
 
 
 def joint_sql(released: str, given: str) -> str:
-    """Returns the statement that counts released records that the source does not have, and digests that differ where counts agree.
+    """Return the statement that counts released records that the source does not have, and digests that differ where counts agree.
 
     It is right because a release of true records has in no bucket of digests more records than the source, and where it has as many they
     are the same ones, so that the sums of their digests are equal.
@@ -165,7 +165,7 @@ def joint_sql(released: str, given: str) -> str:
 
 
 def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Returns the statement that makes the table of the source's records with the digest of some parts that are looked up.
+    """Return the statement that makes the table of the source's records with the digest of some parts that are looked up.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
 
@@ -183,12 +183,12 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
 
 
 def hashed(columns: Sequence[str]) -> str:
-    """Returns the expression for the digest of several others; of none it is a constant."""
+    """Return the expression for the digest of several others; of none it is a constant."""
     return f"hash({', '.join(columns) or '0'})"
 
 
 def marginal_groups(rows: str, expression: str) -> Groups:
-    """Returns how the records of each value of one column are counted, of either side: ``value``, ``records``.
+    """Return how the records of each value of one column are counted, of either side: ``value``, ``records``.
 
     Args:
         rows: What is read, with its alias.
@@ -198,7 +198,7 @@ def marginal_groups(rows: str, expression: str) -> Groups:
 
 
 def marginal_sql(released: str, given: str) -> str:
-    """Returns the statement that counts the records whose value of one column the source does not have, or not as often.
+    """Return the statement that counts the records whose value of one column the source does not have, or not as often.
 
     Args:
         released: Values of the release, counted.
@@ -211,34 +211,34 @@ def marginal_sql(released: str, given: str) -> str:
 
 
 def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Returns how the records of each label are counted, apart by what they publish beside it: ``label_0`` …, ``part``, ``records``."""
+    """Return how the records of each label are counted, apart by what they publish beside it: ``label_0`` …, ``part``, ``records``."""
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
     return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
 
 
 def released_parts_sql(counted: str, columns: int, labels: str) -> str:
-    """Returns the statement that yields such counts with the number of each label as its ``place``."""
+    """Return the statement that yields such counts with the number of each label as its ``place``."""
     same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
     return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
 
 
 def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Returns how the records of each value are counted, apart by what is published beside it: ``value``, ``part``, ``records``."""
+    """Return how the records of each value are counted, apart by what is published beside it: ``value``, ``part``, ``records``."""
     return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
 
 
 def source_parts_sql(counted: str, values: str) -> str:
-    """Returns the statement that yields such counts with the place of each value."""
+    """Return the statement that yields such counts with the place of each value."""
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
 def part_of(columns: Sequence[str], parts: int) -> str:
-    """Returns the expression for the part that a record belongs to by some of its columns; one part where there are none."""
+    """Return the expression for the part that a record belongs to by some of its columns; one part where there are none."""
     return f"(hash({', '.join(columns)}) & {parts - 1})::INTEGER" if columns and parts > 1 else "0"
 
 
 def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[str, int]) -> list[str]:
-    """Returns what is wrong with records that the source does not have.
+    """Return what is wrong with records that the source does not have.
 
     Args:
         more: How many there are at least.
@@ -256,7 +256,7 @@ def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[
 
 
 def label_faults(name: str, empty: int, wrong: int) -> list[str]:
-    """Returns what is wrong with the labels of a quasi-identifier.
+    """Return what is wrong with the labels of a quasi-identifier.
 
     Args:
         name: The quasi-identifier.
@@ -269,7 +269,7 @@ def label_faults(name: str, empty: int, wrong: int) -> list[str]:
 
 
 def label_combination_faults(name: str, wrong: int, columns: Sequence[str]) -> list[str]:
-    """Returns what is wrong with the labels of a quasi-identifier beside other columns.
+    """Return what is wrong with the labels of a quasi-identifier beside other columns.
 
     Args:
         name: The quasi-identifier.

@@ -58,7 +58,7 @@ class AlignedRows:
 
 
 def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[np.float64]]]) -> LevelTables:
-    """Returns hierarchies as kernels read them.
+    """Return hierarchies as kernels read them.
 
     Args:
         hierarchies: One for each quasi-identifier.
@@ -77,7 +77,7 @@ def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDA
 
 @kernel
 def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: LevelTables) -> NDArray[np.uint8]:
-    """Returns the finest level at which the values of each group have one label, shape (columns, groups).
+    """Return the finest level at which the values of each group have one label, shape (columns, groups).
 
     Args:
         codes: Shape (columns, rows).
@@ -103,7 +103,7 @@ def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Level
 
 @kernel
 def _level(column: int, one: int, other: int, level: int, ladders: LevelTables) -> int:
-    """Returns the finest level, from one upwards, at which two codes have one label."""
+    """Return the finest level, from one upwards, at which two codes have one label."""
     size = ladders.sizes[column]
     place = ladders.starts[column] + level * size
     while ladders.groups[place + one] != ladders.groups[place + other]:
@@ -125,7 +125,7 @@ def _cost(
     ladders: LevelTables,
     lost: float,
 ) -> float:
-    """Returns what it costs that a row joins a group of ``joined`` rows.
+    """Return what it costs that a row joins a group of ``joined`` rows.
 
     Args:
         codes: Shape (columns, rows).
@@ -160,7 +160,7 @@ def matched_rows(
     ladders: LevelTables,
     lost: float,
 ) -> Integers:
-    """Returns which rows of a person go to the groups, shape (groups,), ascending places in ``rows``: the best choice that keeps the order.
+    """Return which rows of a person go to the groups, shape (groups,), ascending places in ``rows``: the best choice that keeps the order.
 
     Args:
         codes: Shape (columns, rows).
@@ -211,7 +211,7 @@ def _aligned(
     ladders: LevelTables,
     lost: float,
 ) -> tuple[Numbers, Integers]:
-    """Returns group of each row and size of each group; arguments as for ``aligned_rows``, with the ends of ``members`` and ``sets``."""
+    """Return group of each row and size of each group; arguments as for ``aligned_rows``, with the ends of ``members`` and ``sets``."""
     columns, found = codes.shape[0], np.full(below.shape[0], NOBODY, np.uint32)
     sizes, groups = np.zeros(order.shape[0], np.int64), 0
     for place in range(sets.shape[0] - 1):
@@ -249,7 +249,7 @@ LOST = 1.0
 def aligned_rows(
     codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: LevelTables
 ) -> AlignedRows:
-    """Aligns the rows of each set: one row of each of its members to a group, as many groups as the member with fewest rows allows.
+    """Align the rows of each set: one row of each of its members to a group, as many groups as the member with fewest rows allows.
 
     Args:
         codes: Shape (columns, rows), the code of each value.

@@ -30,7 +30,7 @@ class Profile:
 
 
 def number_profiles(sums: Lanes) -> Profile:
-    """Numbers digests: who has the same has the same number.
+    """Number digests: who has the same has the same number.
 
     Args:
         sums: Shape (persons, 2).
@@ -49,7 +49,7 @@ def number_profiles(sums: Lanes) -> Profile:
 
 
 def joined(parts: Sequence[Profile]) -> NDArray[np.uint64]:
-    """Returns one number for each person that stands for all profiles, shape (persons,).
+    """Return one number for each person that stands for all profiles, shape (persons,).
 
     It is exact: where the product of the sizes passes 62 bits, what was put together so far is numbered anew.
     """
@@ -66,14 +66,14 @@ def joined(parts: Sequence[Profile]) -> NDArray[np.uint64]:
 
 
 def failing_persons(numbers: NDArray[np.uint64], k: int) -> int:
-    """Returns how many persons have a history that fewer than k share."""
+    """Return how many persons have a history that fewer than k share."""
     # Of few numbers it costs less to count each than to sort all.
     sizes = np.bincount(numbers.view(np.int64)) if _are_dense(numbers) else _sizes(np.sort(numbers))
     return int(sizes[sizes < k].sum())
 
 
 def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the class of each person, shape (persons,), and how many persons each class has, shape (classes,)."""
+    """Return the class of each person, shape (persons,), and how many persons each class has, shape (classes,)."""
     if _are_dense(numbers):
         counts = np.bincount(numbers.view(np.int64))
         there = counts > 0
@@ -86,7 +86,7 @@ def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArr
 
 
 def _are_dense(numbers: NDArray[np.uint64]) -> bool:
-    """Tells whether numbers reach hardly farther than there are of them."""
+    """Return whether numbers reach hardly farther than there are of them."""
     return bool(len(numbers)) and int(numbers.max()) < DENSE * len(numbers)
 
 
@@ -95,7 +95,7 @@ def _sizes(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def _begins(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Returns where a run of equal numbers begins, shape (n,)."""
+    """Return where a run of equal numbers begins, shape (n,)."""
     new = np.ones(len(ordered), np.bool_)
     new[1:] = ordered[1:] != ordered[:-1]
     return new

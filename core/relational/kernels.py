@@ -21,7 +21,7 @@ NOWHERE = np.uint32(0xFFFFFFFF)
 
 @kernel
 def mixed(value: np.uint64) -> np.uint64:
-    """Mixes the bits of a number (the finaliser of SplitMix64; Steele, Lea and Flood, OOPSLA 2014)."""
+    """Mix the bits of a number (the finaliser of SplitMix64; Steele, Lea and Flood, OOPSLA 2014)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
@@ -31,7 +31,7 @@ def mixed(value: np.uint64) -> np.uint64:
 def row_digest(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, row: int, seeds: Lanes
 ) -> tuple[np.uint64, np.uint64]:
-    """Returns the digest of a row: its labels and what hangs from it; arguments as for ``add_rows``."""
+    """Return the digest of a row: its labels and what hangs from it; arguments as for ``add_rows``."""
     first, second = mixed(seeds[0]), mixed(seeds[1])
     for column in range(codes.shape[0]):
         group = np.uint64(groups[starts[column] + codes[column, row]])
@@ -47,7 +47,7 @@ def row_digest(
 def digests_of_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, rows: NDArray[np.int64], seeds: Lanes
 ) -> Lanes:
-    """Returns the digests of some rows, shape (chosen, 2); ``rows`` are their numbers, other arguments as for ``add_rows``."""
+    """Return the digests of some rows, shape (chosen, 2); ``rows`` are their numbers, other arguments as for ``add_rows``."""
     found = np.empty((rows.shape[0], 2), np.uint64)
     for place in range(rows.shape[0]):
         found[place, 0], found[place, 1] = row_digest(codes, groups, starts, below, rows[place], seeds)
@@ -56,7 +56,7 @@ def digests_of_rows(
 
 @kernel
 def digests_of_numbers(numbers: NDArray[np.uint64], seeds: Lanes) -> Lanes:
-    """Returns a digest of each number, shape (n, 2)."""
+    """Return a digest of each number, shape (n, 2)."""
     found = np.empty((numbers.shape[0], 2), np.uint64)
     for place in range(numbers.shape[0]):
         found[place, 0] = mixed(seeds[0] + mixed(numbers[place]))
@@ -69,7 +69,7 @@ def add_rows(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, parents: Numbers, depths: Numbers, depth: int, seeds: Lanes,
     sums: Lanes,
 ) -> None:  # fmt: skip
-    """Adds the digest of each row to that of the row, or the person, that it hangs from.
+    """Add the digest of each row to that of the row, or the person, that it hangs from.
 
     Args:
         codes: Shape (columns, rows), the code of each value.
@@ -94,7 +94,7 @@ def add_rows(
 def cost_of_lost(
     codes: Numbers, extra: NDArray[np.float64], starts: NDArray[np.int64], persons: Numbers, parents: Numbers, lost: NDArray[np.bool_]
 ) -> float:
-    """Returns what the rows of persons who are left out cost beyond what they would cost if they were published.
+    """Return what the rows of persons who are left out cost beyond what they would cost if they were published.
 
     Args:
         codes: Shape (columns, rows).

@@ -23,7 +23,7 @@ BYTES_EACH = 80
 
 
 def number_of_choices(starts: Sequence[Integers], most: int) -> int:
-    """Returns how many choices of at most so many rows of each table all persons have.
+    """Return how many choices of at most so many rows of each table all persons have.
 
     Args:
         starts: Of each table, shape (persons + 1,), where the rows of each person begin.
@@ -40,7 +40,7 @@ def number_of_choices(starts: Sequence[Integers], most: int) -> int:
 
 
 def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most: int, k: int) -> NDArray[np.bool_]:
-    """Returns the largest set of persons each of whose choices k of them share, shape (persons,).
+    """Return the largest set of persons each of whose choices k of them share, shape (persons,).
 
     Args:
         of_unit: Shape (persons, 2), the digest of the labels of each person's row.
@@ -67,7 +67,7 @@ def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most:
 
 
 def _choices_of_table(starts: Integers, rows: Lanes, most: int) -> tuple[Integers, Lanes]:
-    """Returns persons, ascending, and digests of the choices of at most so many of their rows of one table, each once."""
+    """Return persons, ascending, and digests of the choices of at most so many of their rows of one table, each once."""
     sizes, persons, digests = np.diff(starts), [np.arange(len(starts) - 1)], [np.zeros((len(starts) - 1, 2), np.uint64)]
     for size in np.unique(sizes).tolist():
         mine = np.flatnonzero(sizes == size)

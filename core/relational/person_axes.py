@@ -14,7 +14,7 @@ NO_ROW = -1
 
 
 def leaf_ranks(hierarchy: Hierarchy) -> Integers:
-    """Returns the rank of each code in an order in which the values of each group are neighbours, shape (codes,).
+    """Return the rank of each code in an order in which the values of each group are neighbours, shape (codes,).
 
     Groups are numbered by first appearance, so that numbers and dates ascend.
     """
@@ -25,7 +25,7 @@ def leaf_ranks(hierarchy: Hierarchy) -> Integers:
 
 
 def value_axis(hierarchy: Hierarchy, penalties: list[NDArray[np.float64]], ranks: Integers, weight: float) -> PersonAxis:
-    """Returns the axis of ranks of values.
+    """Return the axis of ranks of values.
 
     Args:
         hierarchy: That of the column.
@@ -45,7 +45,7 @@ def value_axis(hierarchy: Hierarchy, penalties: list[NDArray[np.float64]], ranks
 
 
 def number_axis(rows: Integers, weight: float) -> PersonAxis:
-    """Returns the axis of numbers of rows; shape (persons,)."""
+    """Return the axis of numbers of rows; shape (persons,)."""
     values, ranks = np.unique(rows, return_inverse=True)
     size = len(values)
     lost = float(values[-1] - values[0]) / 2 if size else 0.0
@@ -53,7 +53,7 @@ def number_axis(rows: Integers, weight: float) -> PersonAxis:
 
 
 def rank_profiles(persons: Integers, ranks: Integers, total: int) -> Integers:
-    """Returns the least, greatest and most frequent rank of the rows of each person, shape (3, total); ``NO_ROW`` of those without rows.
+    """Return the least, greatest and most frequent rank of the rows of each person, shape (3, total); ``NO_ROW`` of those without rows.
 
     Of ranks that are as frequent the least counts.
 

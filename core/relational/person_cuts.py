@@ -60,7 +60,7 @@ class PersonCutAxes(NamedTuple):
 
 @kernel
 def _label_level(axis: int, low: int, high: int, axes: PersonCutAxes) -> int:
-    """Returns the finest level at which two ranks have one label."""
+    """Return the finest level at which two ranks have one label."""
     level, place, size = 0, axes.starts[axis], axes.sizes[axis]
     while axes.groups[place + low] != axes.groups[place + high]:
         level += 1
@@ -70,7 +70,7 @@ def _label_level(axis: int, low: int, high: int, axes: PersonCutAxes) -> int:
 
 @kernel
 def _gain(axis: int, low: int, high: int, axes: PersonCutAxes) -> float:
-    """Returns what there is to gain by cuts of an axis whose ranks reach from ``low`` to ``high``."""
+    """Return what there is to gain by cuts of an axis whose ranks reach from ``low`` to ``high``."""
     level = _label_level(axis, low, high, axes)
     if not level:
         return 0.0
@@ -89,7 +89,7 @@ def _gain(axis: int, low: int, high: int, axes: PersonCutAxes) -> float:
 
 @kernel
 def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k: int, axes: PersonCutAxes, counts: Integers) -> int:
-    """Returns the rank at which the right side of a cut begins; -1 where no cut keeps k on both sides."""
+    """Return the rank at which the right side of a cut begins; -1 where no cut keeps k on both sides."""
     size = axes.sizes[axis]
     for rank in range(low, high + 1):
         counts[rank] = 0
@@ -112,7 +112,7 @@ def _boundary(ranks: Numbers, order: Integers, axis: int, low: int, high: int, k
 
 @kernel
 def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Integers:
-    """Orders persons by class; returns where each class begins, and the number of persons."""
+    """Order persons by class; return where each class begins, and the number of persons."""
     width = ranks.shape[1]
     counts, aside = np.zeros(max(axes.sizes.max(), 1), np.int64), np.empty(order.shape[0], np.int64)
     starts, classes = np.zeros(order.shape[0] // k + 2, np.int64), 0
@@ -154,7 +154,7 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
 
 
 def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> list[Integers]:
-    """Cuts persons into classes of k or more, as long as both sides keep k; returns the persons of each class.
+    """Cut persons into classes of k or more, as long as both sides keep k; return the persons of each class.
 
     Args:
         axes: What persons are cut by.

@@ -54,7 +54,7 @@ class BestNode:
 def best_node(
     lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, look: Callable[[Node], NodeCost]
 ) -> BestNode | None:
-    """Returns the node of least cost among those that pass, or None where none does.
+    """Return the node of least cost among those that pass, or None where none does.
 
     Ties go to fewer persons left out, then to better precision, then to the order of the job.
 
@@ -96,7 +96,7 @@ class _Search:
         self._lattice, self._floor, self._most, self._look = lattice, floor, most, look
 
     def passes(self, node: Node) -> bool:
-        """Tells whether a node passes, and tags what is coarser or finer accordingly."""
+        """Return whether a node passes, and tags what is coarser or finer accordingly."""
         if node not in self.known:
             self.known[node] = self._look(node)
         if self.known[node].failing > self._most:
@@ -117,7 +117,7 @@ class _Search:
         return cost.loss, cost.suppressed, self._lattice.imprecision_of(node), node
 
     def tag_alone(self, axes: Sequence[int]) -> None:
-        """Tags what fails by one part alone, with all others at their top: whatever the levels of these are, it fails too."""
+        """Tag what fails by one part alone, with all others at their top: whatever the levels of these are, it fails too."""
         lattice = self._lattice
         if not axes or len(axes) == len(lattice.levels):
             return
@@ -130,7 +130,7 @@ class _Search:
         tag(part, lambda node: self.passes(with_others_at_top(node)))
 
     def cheapest(self, wanted: NDArray[np.bool_]) -> tuple[int, ...] | None:
-        """Returns the position of the wanted node with the lowest bound, if that is not above the best cost."""
+        """Return the position of the wanted node with the lowest bound, if that is not above the best cost."""
         bounds = np.where(wanted, self._floor, np.inf).reshape(-1)
         flat = int(bounds.argmin())
         loss = np.inf if self.best is None else self.known[self.best].loss
@@ -138,7 +138,7 @@ class _Search:
         return self._lattice.axes_of(flat) if np.isfinite(bounds[flat]) and bounds[flat] <= loss else None
 
     def bisect(self, start: tuple[int, ...]) -> None:
-        """Decides a chain of nodes from a position upwards, along the lowest bounds."""
+        """Decide a chain of nodes from a position upwards, along the lowest bounds."""
         chain = [start]
         while step := self._next_above(chain[-1]):
             chain.append(step)

@@ -27,7 +27,7 @@ class PersonValues:
     source_persons: NDArray[np.int64]
 
     def spread(self, classes: NDArray[np.int64]) -> Spread:
-        """Returns how many persons of each class hold each value."""
+        """Return how many persons of each class hold each value."""
         keys, counts = np.unique(classes[self.persons] * len(self.source_persons) + self.values, return_counts=True)
         return Spread(keys // len(self.source_persons), keys % len(self.source_persons), counts.astype(np.int64), self.source_persons)
 
@@ -50,7 +50,7 @@ class TablePromise:
 
     @classmethod
     def of(cls, promise: Promise, columns: Mapping[str, PersonValues], has_rows: NDArray[np.bool_], whole: int) -> TablePromise:
-        """Returns the promise, with conditions on who holds a value where somebody has several; ``whole`` have a row in the source."""
+        """Return the promise, with conditions on who holds a value where somebody has several; ``whole`` have a row in the source."""
         wholes = {name: column.source_persons for name, column in columns.items()}
         return cls(promise.of_people(wholes, whole), columns, has_rows)
 
@@ -60,7 +60,7 @@ class TablePromise:
         return replace(self, promise=self.promise.relaxed)
 
     def failing(self, classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns which classes break it.
+        """Return which classes break it.
 
         Args:
             classes: Shape (persons,).

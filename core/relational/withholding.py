@@ -59,7 +59,7 @@ class Choices:
 
 
 def rows_to_withhold(histories: Lanes, rows: FailingRows, shared: Lanes, k: int, budget: Integers) -> tuple[NDArray[np.bool_], Integers]:
-    """Returns which of the persons who fail are saved, shape (persons,), and the numbers of the rows that are withheld for it.
+    """Return which of the persons who fail are saved, shape (persons,), and the numbers of the rows that are withheld for it.
 
     Args:
         histories: Shape (persons, 2), the histories of the persons who fail.
@@ -82,7 +82,7 @@ def rows_to_withhold(histories: Lanes, rows: FailingRows, shared: Lanes, k: int,
 
 
 def _choices(histories: Lanes, rows: FailingRows, persons: Integers, most: int | None) -> Choices:
-    """Returns the choices of at most so many rows of each of some persons, that of no row among them; of all rows where it is None."""
+    """Return the choices of at most so many rows of each of some persons, that of no row among them; of all rows where it is None."""
     width = max(most or int(np.diff(rows.starts).max(initial=0)), 1)
     parts = [_of_rows(histories, rows, persons, np.full((len(persons), width), NONE))]
     if most is None:
@@ -99,7 +99,7 @@ def _choices(histories: Lanes, rows: FailingRows, persons: Integers, most: int |
 
 
 def _combined(rows: FailingRows, persons: Integers, most: int) -> Iterator[tuple[Integers, Integers]]:
-    """Yields persons with choices of 1 to ``most`` of their rows, those with as many rows together."""
+    """Yield persons with choices of 1 to ``most`` of their rows, those with as many rows together."""
     sizes, entries = np.diff(rows.starts)[persons], 0
     for size in np.unique(sizes).tolist():
         mine = persons[sizes == size]
@@ -114,7 +114,7 @@ def _combined(rows: FailingRows, persons: Integers, most: int) -> Iterator[tuple
 
 
 def _of_rows(histories: Lanes, rows: FailingRows, persons: Integers, table: Integers) -> Choices:
-    """Returns choices that withhold the rows of a table, one line each."""
+    """Return choices that withhold the rows of a table, one line each."""
     # One more row that is nobody's, for the places that hold none.
     digests = np.concatenate([rows.digests, np.zeros((1, 2), np.uint64)])
     weights = np.concatenate([rows.weights, np.zeros((1, rows.weights.shape[1]), np.int64)])
@@ -126,7 +126,7 @@ def _of_rows(histories: Lanes, rows: FailingRows, persons: Integers, table: Inte
 
 
 def _taken(choices: Choices, shared: Lanes, k: int, budget: Integers) -> Choices:
-    """Returns the choices that are taken, at most one for each person."""
+    """Return the choices that are taken, at most one for each person."""
     numbers = number_profiles(np.concatenate([choices.histories, shared])).numbers.astype(np.int64)
     ours, theirs = numbers[: len(choices.persons)], numbers[len(choices.persons) :]
     is_shared = np.zeros(int(numbers.max(initial=0)) + 1, np.bool_)
@@ -144,7 +144,7 @@ def _taken(choices: Choices, shared: Lanes, k: int, budget: Integers) -> Choices
 
 
 def _best_of_each(persons: Integers, keys: tuple[Integers, ...], some: Integers) -> Integers:
-    """Returns one of some choices for each person: the first by the last key, then by those before it."""
+    """Return one of some choices for each person: the first by the last key, then by those before it."""
     order = some[np.lexsort((*(key[some] for key in keys), persons[some]))]
     first = np.concatenate([np.ones(min(len(order), 1), np.bool_), persons[order][1:] != persons[order][:-1]])
     found: Integers = order[first]
@@ -152,7 +152,7 @@ def _best_of_each(persons: Integers, keys: tuple[Integers, ...], some: Integers)
 
 
 def _within(choices: Choices, chosen: Integers, groups: Integers, budget: Integers) -> Choices:
-    """Returns the chosen ones as far as the budget goes, groups whole and the cheapest first."""
+    """Return the chosen ones as far as the budget goes, groups whole and the cheapest first."""
     _, group = np.unique(groups, return_inverse=True)
     size = int(group.max(initial=-1)) + 1
     weights = np.zeros((size, choices.weights.shape[1]), np.int64)

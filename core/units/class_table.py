@@ -40,7 +40,7 @@ class ClassTable:
 
     @classmethod
     def of_members(cls, records: Counts, members: ClassMembers) -> ClassTable:
-        """Returns the table of classes that have some members.
+        """Return the table of classes that have some members.
 
         Args:
             records: Shape (classes,).
@@ -49,11 +49,11 @@ class ClassTable:
         return cls(records, members.count(len(records)), members.spreads(), members)
 
     def failing(self, promise: Promise) -> Failing:
-        """Returns which classes break a promise, shape (classes,)."""
+        """Return which classes break a promise, shape (classes,)."""
         return promise.fails(self.units, self.spreads)
 
     def grouped(self, owners: Integers, size: int) -> ClassTable:
-        """Returns the table of coarser classes.
+        """Return the table of coarser classes.
 
         Args:
             owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
@@ -66,11 +66,11 @@ class ClassTable:
         return ClassTable(records, units, {name: regrouped(spread, owners) for name, spread in self.spreads.items()})
 
     def union(self, mask: Bools) -> ClassTable:
-        """Returns the table of the one class that the marked classes make together."""
+        """Return the table of the one class that the marked classes make together."""
         return self.grouped(np.where(mask, 0, -1), 1)
 
     def take(self, rows: NDArray[np.intp]) -> ClassTable:
-        """Returns some of the classes, ascending."""
+        """Return some of the classes, ascending."""
         numbers = np.full(len(self.records), -1)
         numbers[rows] = np.arange(len(rows))
         spreads = {name: regrouped(spread, numbers) for name, spread in self.spreads.items()}
@@ -79,7 +79,7 @@ class ClassTable:
 
 
 def regrouped(spread: Spread, owners: Integers) -> Spread:
-    """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
+    """Give the entries of a spread other owners, those of a negative one to nobody, and add up what is equal then."""
     mine = owners[spread.owners]
     return spread_of_keys(
         *summed(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
@@ -87,7 +87,7 @@ def regrouped(spread: Spread, owners: Integers) -> Spread:
 
 
 def unchanged(domain: Domain) -> Hierarchy:
-    """Returns the hierarchy of an axis that is never generalised: one level, the values themselves."""
+    """Return the hierarchy of an axis that is never generalised: one level, the values themselves."""
     groups = np.arange(domain.size, dtype=np.uint32)
     groups.setflags(write=False)
     labels = pa.concat_arrays([domain.values, pa.nulls(1, domain.values.type)]) if domain.nulls else domain.values
@@ -95,7 +95,7 @@ def unchanged(domain: Domain) -> Hierarchy:
 
 
 def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTable, NDArray[np.unsignedinteger[Any]]]:
-    """Takes the cells of a node together to classes of records.
+    """Take the cells of a node together to classes of records.
 
     Args:
         cells: The last axes are those of the sensitive columns, in their order.
@@ -119,14 +119,14 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
 
 
 def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.bool_]:
-    """Returns which cells are the first of their class: no sort, for cells ascend and the sensitive axes come last."""
+    """Return which cells are the first of their class: no sort, for cells ascend and the sensitive axes come last."""
     new = np.ones(len(codes), np.bool_)
     new[1:] = (codes[1:, :qids] != codes[:-1, :qids]).any(axis=1)
     return new
 
 
 def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Returns the histogram of the QIDs alone.
+    """Return the histogram of the QIDs alone.
 
     Args:
         cells: Cells with further axes after the QIDs.
@@ -151,7 +151,7 @@ class NodeTable(NamedTuple):
 def table_at(
     root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
 ) -> NodeTable:
-    """Counts the cells of a node.
+    """Count the cells of a node.
 
     Args:
         root: Cells of a node that is nowhere coarser, with the sensitive columns as last axes.

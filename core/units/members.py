@@ -32,7 +32,7 @@ class SourceMembers:
 
     @classmethod
     def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> SourceMembers:
-        """Returns whose the records of all cells are.
+        """Return whose the records of all cells are.
 
         Args:
             persons: Of these cells.
@@ -51,7 +51,7 @@ class SourceMembers:
         return self.everyone if len(self.rows) == self.everyone.cells else self.everyone.take(self.rows)
 
     def take(self, rows: NDArray[np.intp]) -> SourceMembers:
-        """Returns the same of some of the cells, ascending."""
+        """Return the same of some of the cells, ascending."""
         return replace(self, rows=self.rows[rows])
 
 
@@ -73,16 +73,16 @@ class ClassMembers:
         return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
 
     def count(self, classes: int) -> Counts:
-        """Returns how many persons each class has, shape (classes,)."""
+        """Return how many persons each class has, shape (classes,)."""
         return self.source_members.persons.count(self.owners, classes)
 
     def spreads(self) -> dict[str, Spread]:
-        """Returns how the values of each sensitive column are spread over the classes."""
+        """Return how the values of each sensitive column are spread over the classes."""
         persons, wholes = self.source_members.persons, self.source_members.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 
     def relabelled(self, numbers: Integers) -> ClassMembers:
-        """Returns the members of coarser classes, of the same cells.
+        """Return the members of coarser classes, of the same cells.
 
         Args:
             numbers: Shape (classes,), the coarser class of each; -1 for those that are left out.
@@ -90,13 +90,13 @@ class ClassMembers:
         return ClassMembers(self.source_members, np.where(self.owners < 0, -1, numbers[self.owners]))
 
     def owned(self, numbers: Integers) -> ClassMembers:
-        """Returns the same of the cells that are in a class alone; arguments as for ``relabelled``."""
+        """Return the same of the cells that are in a class alone; arguments as for ``relabelled``."""
         found = self.relabelled(numbers).owners
         kept = np.flatnonzero(found >= 0)
         return ClassMembers(self.source_members.take(kept), found[kept])
 
     def merged(self) -> ClassMembers:
-        """Returns the members by coarser cells, which tell apart the classes and sensitive values alone."""
+        """Return the members by coarser cells, which tell apart the classes and sensitive values alone."""
         values, wholes, merged_of = self.values, self.source_members.everyone.source_counts, self.owners
         for name, one in values.items():
             # No more numbers than cells: a product of them cannot pass 64 bits.
@@ -108,13 +108,13 @@ class ClassMembers:
         return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
 
     def settled(self) -> ClassMembers:
-        """Returns the same without the cells that are not meant: for what is asked again and again."""
+        """Return the same without the cells that are not meant: for what is asked again and again."""
         whose = self.source_members
         return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
 
 
 def joined_members(parts: Sequence[ClassMembers]) -> ClassMembers:
-    """Returns the members of several numberings at once; no cell may be in two of them."""
+    """Return the members of several numberings at once; no cell may be in two of them."""
     rows, owners = np.concatenate([part.source_members.rows for part in parts]), np.concatenate([part.owners for part in parts])
     order = np.argsort(rows)
     return ClassMembers(replace(parts[0].source_members, rows=rows[order]), owners[order])

@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Counts the classes of a node at or above the root's.
+        """Count the classes of a node at or above the root's.
 
         Args:
             node: Level of each axis.
@@ -136,7 +136,7 @@ class PersonRollUps(RollUps[Cells]):
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
-        """Returns how the values of a sensitive column are spread over classes, each person counting once for each value.
+        """Return how the values of a sensitive column are spread over classes, each person counting once for each value.
 
         Args:
             classes: Rolled up from the root if counts are to be exact.
@@ -153,11 +153,11 @@ class PersonRollUps(RollUps[Cells]):
         return spread_of_keys(found, counts, whole)
 
     def source_value_counts(self, column: str, axis: int, values: int) -> Counts:
-        """Returns how many persons of the whole source have each value of a sensitive column, shape (values,)."""
+        """Return how many persons of the whole source have each value of a sensitive column, shape (values,)."""
         return self._people[self._kept[0].node].persons.source_value_counts(column, self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
-        """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
+        """Return the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
         hierarchies, weights = self._hierarchies[:axes], self._people[base.node].weights
         packing = packing_of(node[:axes], hierarchies)
         if fits_array(packing, len(base.counts)):
@@ -194,7 +194,7 @@ class PersonRollUps(RollUps[Cells]):
         return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
     def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> CachedPersonCounts:
-        """Returns what is known of coarser cells, each of which has records."""
+        """Return what is known of coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
         merged = [merge_person_cells(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
         persons = sums[:, MOST] - repeats

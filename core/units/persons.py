@@ -47,7 +47,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cells: int) -> Share:
-    """Returns the visits of a share of the persons.
+    """Return the visits of a share of the persons.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -61,7 +61,7 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
-    """Returns the visits of persons that are numbered already.
+    """Return the visits of persons that are numbered already.
 
     Args:
         persons: Shape (n,), from 0; a negative one is nobody.
@@ -99,7 +99,7 @@ class CellPersons(Unit):
 
     @classmethod
     def of(cls, shares: Sequence[Share]) -> Self:
-        """Puts shares of the persons together."""
+        """Put shares of the persons together."""
         return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.person_cells for share in shares])
 
     @property
@@ -108,7 +108,7 @@ class CellPersons(Unit):
         return len(self.per_cell)
 
     def least(self) -> Counts:
-        """Returns how many persons make each cell their first, shape (cells,).
+        """Return how many persons make each cell their first, shape (cells,).
 
         Nobody does so twice: the sum over any cells is no more than the persons of these cells together.
         """
@@ -118,14 +118,14 @@ class CellPersons(Unit):
         return self.per_cell - later
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Returns the different persons of each class, exactly; arguments as for ``Unit``."""
+        """Return the different persons of each class, exactly; arguments as for ``Unit``."""
         # What is in no class goes to the last place.
         counts = np.zeros(classes + 1, np.int64)
         add_numbers(owners.astype(np.int64), self.per_cell, counts)
         return counts[:classes] - self.count_repeated_pairs(owners, np.append(np.arange(classes), -1), classes)
 
     def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
-        """Returns how many pairs of each class are of persons whom it saw already, shape (asked,).
+        """Return how many pairs of each class are of persons whom it saw already, shape (asked,).
 
         Args:
             owners: Shape (cells,), the class of each cell.
@@ -138,7 +138,7 @@ class CellPersons(Unit):
         return repeats
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Returns how values are spread over classes, everybody counting once for each of theirs; arguments as for ``Unit``."""
+        """Return how values are spread over classes, everybody counting once for each of theirs; arguments as for ``Unit``."""
         keys = owners.astype(np.int64) * len(whole) + codes
         if owners.min(initial=0) < 0:
             keys[owners < 0] = -1
@@ -146,7 +146,7 @@ class CellPersons(Unit):
         return spread_of_keys(found, self.count(places, len(found)), whole)
 
     def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
-        """Returns how many persons of the whole source have each value of a sensitive column, shape (size,).
+        """Return how many persons of the whole source have each value of a sensitive column, shape (size,).
 
         Args:
             column: Its name.
@@ -156,7 +156,7 @@ class CellPersons(Unit):
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
     def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
-        """Returns the different persons of each class who are in none of the cells before it, shape (classes,).
+        """Return the different persons of each class who are in none of the cells before it, shape (classes,).
 
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
@@ -170,7 +170,7 @@ class CellPersons(Unit):
         return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Returns the persons of some of the cells, ascending; numbered anew in that order."""
+        """Return the persons of some of the cells, ascending; numbered anew in that order."""
         numbers = np.full(self.cells, -1, np.int32)
         numbers[rows] = np.arange(len(rows))
         wanted = numbers >= 0
@@ -182,7 +182,7 @@ class CellPersons(Unit):
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
 
     def merged(self, owners: Integers, classes: int) -> Self:
-        """Returns the persons of coarser cells.
+        """Return the persons of coarser cells.
 
         Args:
             owners: Shape (cells,), the coarser cell of each.

@@ -40,7 +40,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_pairs(cls, parts: Sequence[Pairs], rows: int) -> RowPersons:
-        """Numbers the persons of some rows.
+        """Number the persons of some rows.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
@@ -53,12 +53,12 @@ class RowPersons(Unit):
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
-        """Returns the persons of single records, given by number from 0, shape (records,); a negative one is nobody."""
+        """Return the persons of single records, given by number from 0, shape (records,); a negative one is nobody."""
         return cls(numbers, len(numbers))
 
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
-        """Numbers the persons of single records, given as digests of shape (records,)."""
+        """Number the persons of single records, given as digests of shape (records,)."""
         numbers, _ = number_persons(digests, person_hash_table(len(digests)))
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 
@@ -84,30 +84,30 @@ class RowPersons(Unit):
         return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Returns how many different persons each class has; arguments as for ``Unit``."""
+        """Return how many different persons each class has; arguments as for ``Unit``."""
         return self.persons.count(owners, classes)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Returns how values are spread over classes; arguments as for ``Unit``."""
+        """Return how values are spread over classes; arguments as for ``Unit``."""
         return self.persons.spread(owners, codes, whole)
 
     def take(self, rows: NDArray[np.intp]) -> RowPersons:
-        """Returns the persons of some of the records."""
+        """Return the persons of some of the records."""
         assert self.rows is None
         return RowPersons.of_records(self.numbers[rows])
 
     def dense(self) -> RowPersons:
-        """Returns the same persons numbered without gaps."""
+        """Return the same persons numbered without gaps."""
         known, numbers = np.unique(self.numbers, return_inverse=True)
         return replace(self, numbers=(numbers - np.count_nonzero(known < 0)).astype(np.int32))
 
     def figures(self) -> tuple[int, int]:
-        """Returns how many persons there are, and how many records the one has who has most."""
+        """Return how many persons there are, and how many records the one has who has most."""
         there = self.numbers >= 0
         records = np.bincount(self.numbers[there], weights=None if self.counts is None else self.counts[there])
         return int(np.count_nonzero(records)), int(records.max(initial=0))
 
 
 def unit_of_records(digests: Digests | None) -> Unit:
-    """Returns the unit of single records: their persons, given as digests of shape (records,), or the records where no person is named."""
+    """Return the unit of single records: their persons, given as digests of shape (records,), or the records where no person is named."""
     return EVERY_RECORD if digests is None else RowPersons.of_digests(digests)

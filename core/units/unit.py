@@ -27,7 +27,7 @@ class Unit(ABC):
 
     @abstractmethod
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Returns how many there are in each class, shape (classes,).
+        """Return how many there are in each class, shape (classes,).
 
         Args:
             owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
@@ -35,12 +35,12 @@ class Unit(ABC):
         """
 
     def per_class(self, owners: Integers) -> Counts:
-        """Returns the same for classes that are dense from 0, as many as there are."""
+        """Return the same for classes that are dense from 0, as many as there are."""
         return self.count(owners, int(owners.max(initial=-1)) + 1)
 
     @abstractmethod
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Returns how the values of a sensitive column are spread over classes: records, or persons, each once for each of their values.
+        """Return how the values of a sensitive column are spread over classes: records, or persons, each once for each of their values.
 
         Args:
             owners: As for ``count``.
@@ -50,7 +50,7 @@ class Unit(ABC):
 
     @abstractmethod
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Returns the units of some of the cells, numbered anew in their order."""
+        """Return the units of some of the cells, numbered anew in their order."""
 
     @property
     def people(self) -> NDArray[np.int32] | None:
@@ -58,11 +58,11 @@ class Unit(ABC):
         return None
 
     def figures(self) -> tuple[int, int] | None:
-        """Returns how many persons there are, and how many records the one has who has most; None where no person is named."""
+        """Return how many persons there are, and how many records the one has who has most; None where no person is named."""
         return None
 
     def dense(self) -> Self:
-        """Returns the same, numbered without gaps: what counts a few of many takes no room for the others."""
+        """Return the same, numbered without gaps: what counts a few of many takes no room for the others."""
         return self
 
 
@@ -78,14 +78,14 @@ class Records(Unit):
     per_cell: Counts | None = None
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Returns how many records each class has; arguments as for ``Unit``."""
+        """Return how many records each class has; arguments as for ``Unit``."""
         kept = in_classes(owners)
         # bincount adds weights as floats, exact below 2^53 records.
         weights = None if self.per_cell is None else self.per_cell[kept]
         return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Returns how values are spread over classes; arguments as for ``Unit``."""
+        """Return how values are spread over classes; arguments as for ``Unit``."""
         kept = in_classes(owners)
         keys = owners[kept].astype(np.int64) * len(whole) + codes[kept]
         if self.per_cell is None:
@@ -95,24 +95,24 @@ class Records(Unit):
         return spread_of_keys(found, counts, whole)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
-        """Returns the records of some of the cells."""
+        """Return the records of some of the cells."""
         return self if self.per_cell is None else Records(self.per_cell[rows])
 
 
 def in_classes(owners: Integers) -> slice | NDArray[np.bool_]:
-    """Returns which entries are in a class; where all are, nothing is copied by it."""
+    """Return which entries are in a class; where all are, nothing is copied by it."""
     return slice(None) if owners.min(initial=0) >= 0 else owners >= 0
 
 
 def summed(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
-    """Adds up the counts of equal keys; returns the different keys, ascending, and their sums."""
+    """Add up the counts of equal keys; return the different keys, ascending, and their sums."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)) if len(keys) else np.empty(0, np.intp)
     return keys[order][starts], np.add.reduceat(counts[order], starts) if len(starts) else counts
 
 
 def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
-    """Returns the spread of entries that are numbered by class and value together, as far as somebody has them.
+    """Return the spread of entries that are numbered by class and value together, as far as somebody has them.
 
     Args:
         keys: Shape (entries,), ascending: class times number of values, and value; a negative one is left out.
@@ -126,5 +126,5 @@ def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
 
 
 def source_value_counts(domain: Domain) -> Counts:
-    """Returns how many records of the source have each value, shape (values,), a null last."""
+    """Return how many records of the source have each value, shape (values,), a null last."""
     return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts

@@ -40,7 +40,7 @@ def draft_hierarchy_file(
 
 @hierarchy.command("complete")
 def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings = None) -> None:
-    """Adds the values that a job's own CSV hierarchy lacks, each where its neighbours are or to a group of others."""
+    """Add the values that a job's own CSV hierarchy lacks, each where its neighbours are or to a group of others."""
     from flows.terminal.runs import progress_bars
     from schemas.errors.base import counted
     from schemas.job.job import load_job
@@ -76,7 +76,7 @@ def show_hierarchy(
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Draws a hierarchy over the values of the source: its levels, the groups of each and how many records they have."""
+    """Draw a hierarchy over the values of the source: its levels, the groups of each and how many records they have."""
     from core.charts.hierarchy_levels import LevelRow, hierarchy_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job

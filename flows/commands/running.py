@@ -14,7 +14,7 @@ from flows.loading import all_loaded
 
 @contextmanager
 def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
-    """Loads a flow as the environment of the block asks for, and yields what runs a job file with settings by it.
+    """Load a flow as the environment of the block asks for, and yield what runs a job file with settings by it.
 
     Args:
         load: Returns the flow; whoever imports it decides whether it is one of Prefect's.

@@ -44,7 +44,7 @@ def utility(
 
 
 def utility_summary(utility: Utility) -> RenderableType:
-    """Returns the figures of a release's utility as two tables."""
+    """Return the figures of a release's utility as two tables."""
     columns = NameTable("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
         columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")

@@ -24,7 +24,7 @@ OF_THE_TABLE = ("source", "target", "work", "output")
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
-    """Anonymises a table as a run would: written as Parquet into a private folder of the moment, run, and read back.
+    """Anonymise a table as a run would: written as Parquet into a private folder of the moment, run, and read back.
 
     Args:
         frame: The table.
@@ -58,7 +58,7 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
 
 
 def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
-    """Refuses what the table decides, said in the job or in a setting, and what cannot be kept of it.
+    """Refuse what the table decides, said in the job or in a setting, and what cannot be kept of it.
 
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
@@ -78,7 +78,7 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
 
 
 def _places(folder: Path) -> tuple[str, ...]:
-    """Returns where the job's source and target are, and all that is counted: in a folder that goes."""
+    """Return where the job's source and target are, and all that is counted: in a folder that goes."""
     # In a path of a source brackets and stars would be a pattern.
     source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
     return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAndSettings:
-    """Returns a job and its settings as the flows take them.
+    """Return a job and its settings as the flows take them.
 
     Raises:
         JobError: the content or a setting holds what no job can.
@@ -37,7 +37,7 @@ def job_and_settings(job: JobFile, settings: Mapping[str, Any] | None) -> JobAnd
 
 
 def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) -> Published:
-    """Runs a job by its own method.
+    """Run a job by its own method.
 
     Args:
         job: The job.
@@ -65,7 +65,7 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
 
 
 def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
-    """Returns the plan of a job as JSON can say it.
+    """Return the plan of a job as JSON can say it.
 
     Args:
         job: The job.
@@ -91,7 +91,7 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
 
 
 def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: str, key: Path | None) -> dict[str, Any]:
-    """Verifies a release and returns what was counted as JSON can say it.
+    """Verify a release and return what was counted as JSON can say it.
 
     Args:
         job: The job whose promise is checked, if it is at hand.
@@ -121,7 +121,7 @@ def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: 
 
 
 def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bool) -> Callable[[], Any]:
-    """Returns what runs a job, with Prefect or without, however the process has imported the flows."""
+    """Return what runs a job, with Prefect or without, however the process has imported the flows."""
     from schemas.job.method import METHODS
     from tasks.engine.flows import SWITCH, plain_flow, prefect_flow, without_prefect
 
@@ -141,7 +141,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
 
 
 def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool = True) -> Any:
-    """Runs a job of several tables, and returns what was published.
+    """Run a job of several tables, and return what was published.
 
     Raises:
         SkaldError: with one sentence.
@@ -157,7 +157,7 @@ def tables_flow(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool
 
 @cache
 def _serve() -> None:
-    """Keeps an API of Prefect to the end of the process: Prefect remembers the first that it met, and another would cost a second more."""
+    """Keep an API of Prefect to the end of the process: Prefect remembers the first that it met, and another would cost a second more."""
     from flows.server.local_api import api, prepare
 
     kept = ExitStack()
@@ -167,7 +167,7 @@ def _serve() -> None:
 
 @contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
-    """Sets a variable of the environment for the time of the block."""
+    """Set a variable of the environment for the time of the block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -180,7 +180,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 
 def within(make: Callable[[], Result]) -> Result:
-    """Makes something as a guest in somebody's process: every error is one of ours, and files that others make get their own mode.
+    """Make something as a guest in somebody's process: every error is one of ours, and files that others make get their own mode.
 
     Raises:
         SkaldError: whatever went wrong.

@@ -21,7 +21,7 @@ Back = Callable[[Any], Any]
 
 
 def write_frame(frame: Any, path: Path) -> Back:
-    """Writes a table as Parquet.
+    """Write a table as Parquet.
 
     Args:
         frame: A DataFrame or LazyFrame of Polars, a DataFrame of pandas, a Table, RecordBatch or RecordBatchReader of Arrow, or whatever
@@ -73,7 +73,7 @@ def _one_batch(schema: pa.Schema, table: pa.Table) -> pa.RecordBatch:
 
 
 def _retyped(schema: pa.Schema, table: pa.Table) -> pa.Table:
-    """Returns a released table whose columns have the types that they had, where they hold values of the same kind."""
+    """Return a released table whose columns have the types that they had, where they hold values of the same kind."""
     import pyarrow.types as pt
 
     for place, field in enumerate(table.schema):
@@ -90,14 +90,14 @@ def _retyped(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 
 def _unordered(dtype: pa.DictionaryType) -> pa.DataType:
-    """Returns a type of dictionaries without an order."""
+    """Return a type of dictionaries without an order."""
     import pyarrow as pa
 
     return pa.dictionary(dtype.index_type, dtype.value_type)
 
 
 def read_frame(files: Sequence[Path], back: Back) -> Any:
-    """Returns the records of Parquet files, in order, as the kind of table that ``write_frame`` told."""
+    """Return the records of Parquet files, in order, as the kind of table that ``write_frame`` told."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,7 +105,7 @@ def read_frame(files: Sequence[Path], back: Back) -> Any:
 
 
 def _used(package: str) -> Any:
-    """Returns a package that the process has imported: nobody has a table of one that it has not."""
+    """Return a package that the process has imported: nobody has a table of one that it has not."""
     return sys.modules.get(package)
 
 

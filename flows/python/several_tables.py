@@ -25,7 +25,7 @@ OF_THE_TABLES = ("target", "work")
 
 
 def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
-    """Anonymises several tables as a run would: written as Parquet into a private folder of the moment, run, and read back.
+    """Anonymise several tables as a run would: written as Parquet into a private folder of the moment, run, and read back.
 
     Args:
         frames: The tables by name.
@@ -65,14 +65,14 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
 
 def names_tables(job: JobFile) -> bool:
-    """Returns whether a job, a path or its content, is one of several tables."""
+    """Return whether a job, a path or its content, is one of several tables."""
     from schemas.reading.job_files import is_of_tables
 
     return "tables" in job if isinstance(job, Mapping) else is_of_tables(Path(job))
 
 
 def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the content of a job, of which nothing says where tables are or go.
+    """Return the content of a job, of which nothing says where tables are or go.
 
     Raises:
         JobError: something does, or its tables are not those that are given.

@@ -31,7 +31,7 @@ class Release:
         raise NotImplementedError
 
     def _repr_html_(self) -> str | None:
-        """Returns the summary of the report; None, for the plain form, where the report is not at hand."""
+        """Return the summary of the report; None, for the plain form, where the report is not at hand."""
         from schemas.release.report import Report
         from tasks.report.page import notebook_summary
 
@@ -108,7 +108,7 @@ class AnonymisedTables(Anonymised):
         return f"Anonymised({persons['released']:,} of {persons['source']:,} persons, smallest history {self.manifest['min_class']:,})"
 
     def _repr_html_(self) -> str:
-        """Returns the sentences of the report."""
+        """Return the sentences of the report."""
         from html import escape
 
         return "".join(f"<p>{escape(sentence)}</p>" for sentence in json.loads(self.documents["report.json"])["sentences"])

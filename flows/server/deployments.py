@@ -51,7 +51,7 @@ class Deployed(NamedTuple):
 def deploy_job(
     job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
 ) -> Deployed:
-    """Makes or changes the deployment of a job: of its method's flow, under the job's name.
+    """Make or changes the deployment of a job: of its method's flow, under the job's name.
 
     Args:
         job: The job.
@@ -114,7 +114,7 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
 
 
 def _comes(times: Any, cron: str) -> bool:
-    """Tells whether a time of a schedule ever comes."""
+    """Return whether a time of a schedule ever comes."""
     try:
         times.croniter(cron, datetime.now(UTC)).get_next(datetime)
     except times.CroniterBadDateError:
@@ -127,7 +127,7 @@ def _host_tag() -> str:
 
 
 def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[Any, str]:
-    """Returns the deployments of this very job by methods that it had before: their runs could only fail.
+    """Return the deployments of this very job by methods that it had before: their runs could only fail.
 
     Raises:
         DeploymentError: another job's deployment has the name, or that of a job at this path on another host.

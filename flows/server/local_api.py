@@ -74,7 +74,7 @@ def default_home() -> Path:
 
 
 def prepare(home: Path | None = None) -> bool:
-    """Makes Prefect quiet and gives it a home.
+    """Make Prefect quiet and give it a home.
 
     Args:
         home: Prefect's home where the user has set none; made with mode 0700.
@@ -105,7 +105,7 @@ def prepare(home: Path | None = None) -> bool:
 
 @contextmanager
 def api(configured: bool) -> Iterator[None]:
-    """Keeps an API for the flows of this block: the configured server, or one on a thread of this process.
+    """Keep an API for the flows of this block: the configured server, or one on a thread of this process.
 
     Raises:
         ServerError: the configured server does not answer, before the block or when the block fails.
@@ -136,7 +136,7 @@ def api(configured: bool) -> Iterator[None]:
 
 @contextmanager
 def _own_results() -> Iterator[None]:
-    """Has Prefect ask for no storage of results that a profile names: ours are in the job's folder, and that one may be missing."""
+    """Have Prefect ask for no storage of results that a profile names: ours are in the job's folder, and that one may be missing."""
     from prefect.settings import PREFECT_DEFAULT_RESULT_STORAGE_BLOCK, temporary_settings
 
     with temporary_settings(restore_defaults={PREFECT_DEFAULT_RESULT_STORAGE_BLOCK}):
@@ -145,7 +145,7 @@ def _own_results() -> Iterator[None]:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """Says in a sentence what Prefect would say in a traceback: that the configured server cannot be used."""
+    """Say in a sentence what Prefect would say in a traceback: that the configured server cannot be used."""
     if fault := _server_fault():
         raise fault
     try:
@@ -185,7 +185,7 @@ def _current() -> Any:
 
 
 def _settings_read() -> Any:
-    """Loads Prefect, whose settings may be damaged: it says so in several voices, of which one is left."""
+    """Load Prefect, whose settings may be damaged: it says so in several voices, of which one is left."""
     with redirect_stderr(io.StringIO()) as said, warnings.catch_warnings(record=True):
         try:
             settings = _current()
@@ -226,7 +226,7 @@ def _point_to(port: int, migrated: bool) -> None:
 
 
 def _load(memory: sqlite3.Connection, schema: Path) -> bool:
-    """Copies the empty database that this version of Prefect has migrated once; False if there is none."""
+    """Copy the empty database that this version of Prefect has migrated once; False if there is none."""
     if not schema.is_file():
         return False
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(f"{schema.absolute().as_uri()}?mode=ro", uri=True)) as source:
@@ -250,7 +250,7 @@ def _save(memory: sqlite3.Connection, schema: Path) -> None:
 
 @contextmanager
 def _imports() -> Iterator[None]:
-    """Imports without the garbage collector: what they make stays, and looking through it again and again is a fifth of their cost."""
+    """Import without the garbage collector: what they make stays, and looking through it again and again is a fifth of their cost."""
     gc.disable()
     try:
         yield

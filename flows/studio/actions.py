@@ -29,13 +29,13 @@ MOST_QUERIES = 1_000
 
 
 def one(form: Form, key: str) -> str:
-    """Returns a field of a form, empty if it is not there."""
+    """Return a field of a form, empty if it is not there."""
     values = form.get(key, [])
     return values[0] if values else ""
 
 
 def current(studio: Studio, form: Form) -> Opened:
-    """Returns the job file, if it is what the page showed.
+    """Return the job file, if it is what the page showed.
 
     Raises:
         StorageError: it is another by now.
@@ -47,7 +47,7 @@ def current(studio: Studio, form: Form) -> Opened:
 
 
 def open_path(studio: Studio, form: Form) -> str:
-    """Opens a job file, or drafts one from a source.
+    """Open a job file, or drafts one from a source.
 
     Raises:
         StorageError: nothing is named, or something is worked on already.
@@ -59,7 +59,7 @@ def open_path(studio: Studio, form: Form) -> str:
 
 
 def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
-    """Opens a job file, or drafts one from sources into a folder.
+    """Open a job file, or drafts one from sources into a folder.
 
     Raises:
         StorageError: something is worked on already.
@@ -76,7 +76,7 @@ def open_named(studio: Studio, names: tuple[str, ...], folder: Path) -> str:
 
 
 def change_role(studio: Studio, form: Form) -> str:
-    """Gives a column another role.
+    """Give a column another role.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -92,7 +92,7 @@ def change_role(studio: Studio, form: Form) -> str:
 
 
 def change_text(studio: Studio, form: Form) -> str:
-    """Writes the job file as its text was edited.
+    """Write the job file as its text was edited.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -107,7 +107,7 @@ def change_text(studio: Studio, form: Form) -> str:
 
 
 def change_choices(studio: Studio, form: Form) -> str:
-    """Changes what the job promises, and by which method.
+    """Change what the job promises, and by which method.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -118,7 +118,7 @@ def change_choices(studio: Studio, form: Form) -> str:
 
 
 def take_node(studio: Studio, form: Form) -> str:
-    """Lets the job publish the levels of a node.
+    """Let the job publish the levels of a node.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -136,7 +136,7 @@ def take_node(studio: Studio, form: Form) -> str:
 
 
 def take_method(studio: Studio, form: Form) -> str:
-    """Lets the job use a method as it was tried; or look for levels, where it names some.
+    """Let the job use a method as it was tried; or look for levels, where it names some.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -151,7 +151,7 @@ def take_method(studio: Studio, form: Form) -> str:
 
 
 def change_steps(studio: Studio, form: Form) -> str:
-    """Changes widths, prefixes or units of a hierarchy.
+    """Change widths, prefixes or units of a hierarchy.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -162,7 +162,7 @@ def change_steps(studio: Studio, form: Form) -> str:
 
 
 def change_kind(studio: Studio, form: Form) -> str:
-    """Gives a quasi-identifier a first hierarchy of another kind: what fits its type, or a list of groups.
+    """Give a quasi-identifier a first hierarchy of another kind: what fits its type, or a list of groups.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -183,7 +183,7 @@ def change_kind(studio: Studio, form: Form) -> str:
 
 
 def move_values(studio: Studio, form: Form) -> str:
-    """Moves values of a list into another group.
+    """Move values of a list into another group.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -209,7 +209,7 @@ def move_values(studio: Studio, form: Form) -> str:
 
 
 def take_file(studio: Studio, form: Form) -> str:
-    """Takes a file of groups that is there, such as one of ARX.
+    """Take a file of groups that is there, such as one of ARX.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -222,7 +222,7 @@ def take_file(studio: Studio, form: Form) -> str:
 
 
 def start_work(studio: Studio, form: Form) -> str:
-    """Starts what takes long: the run, the risk or the front of all records, missing values of a list, the utility of a release.
+    """Start what takes long: the run, the risk or the front of all records, missing values of a list, the utility of a release.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.
@@ -245,19 +245,19 @@ def start_work(studio: Studio, form: Form) -> str:
 
 
 def cancel_work(studio: Studio, form: Form) -> str:
-    """Cancels what is worked on."""
+    """Cancel what is worked on."""
     studio.works.cancel()
     return back(form)
 
 
 def back(form: Form) -> str:
-    """Returns the page from which a form was sent, which is one of ours."""
+    """Return the page from which a form was sent, which is one of ours."""
     page = one(form, "page")
     return page if page in {"/", "/columns", "/choices", "/run", "/compare"} or page.startswith(("/hierarchies?", "/compare?")) else "/"
 
 
 def at_column(name: str) -> str:
-    """Returns the page of a column's hierarchy."""
+    """Return the page of a column's hierarchy."""
     return f"/hierarchies?column={quote(name, safe='')}"
 
 

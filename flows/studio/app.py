@@ -29,7 +29,7 @@ CHARTS = f"@media screen and (prefers-color-scheme: dark) {{ {DARK_STYLE} }}\n"
 
 
 def application(studio: Studio, keys: SessionKeys) -> Gate:
-    """Returns the application behind its gate.
+    """Return the application behind its gate.
 
     Args:
         studio: What it shows.
@@ -87,7 +87,7 @@ def _act(studio: Studio, name: str, form: Form) -> str:
 
 
 def _sure(page: Callable[[Studio, Query], str], studio: Studio, query: Query) -> str:
-    """Renders a page; an error that is none of ours says its kind alone, as its text may quote a value."""
+    """Render a page; an error that is none of ours says its kind alone, as its text may quote a value."""
     return guarded(page)(studio, query)
 
 

@@ -43,7 +43,7 @@ assert ROLE_WORDS.keys() == LISTS.keys()
 
 @cache
 def environment() -> Environment:
-    """Returns what renders templates; all is escaped that does not say it is markup."""
+    """Return what renders templates; all is escaped that does not say it is markup."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -56,7 +56,7 @@ def environment() -> Environment:
 
 
 def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
-    """Returns a page with what all have: the job's text beside it, what goes on, and what is to be said."""
+    """Return a page with what all have: the job's text beside it, what goes on, and what is to be said."""
     opened, view, shown = None, "", ""
     if studio.path is not None:
         try:
@@ -77,7 +77,7 @@ def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
 
 
 def start_page(studio: Studio, _query: Query) -> str:
-    """Asks for a source or a job file, or shows how far a draft has come.
+    """Ask for a source or a job file, or shows how far a draft has come.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -88,7 +88,7 @@ def start_page(studio: Studio, _query: Query) -> str:
 
 
 def columns_page(studio: Studio, _query: Query) -> str:
-    """Shows the columns of the source.
+    """Show the columns of the source.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -105,7 +105,7 @@ def columns_page(studio: Studio, _query: Query) -> str:
 
 
 def hierarchies_page(studio: Studio, query: Query) -> str:
-    """Shows the hierarchy of one quasi-identifier, and the names of the others.
+    """Show the hierarchy of one quasi-identifier, and the names of the others.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -133,7 +133,7 @@ def hierarchies_page(studio: Studio, query: Query) -> str:
 
 
 def choices_page(studio: Studio, _query: Query) -> str:
-    """Shows what the job promises and by which method; what that costs comes after it.
+    """Show what the job promises and by which method; what that costs comes after it.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -154,14 +154,14 @@ def choices_page(studio: Studio, _query: Query) -> str:
 
 
 def _model(model: Any, key: str) -> dict[str, str]:
-    """Returns a model's number, or that it is one that the page has no field for."""
+    """Return a model's number, or that it is one that the page has no field for."""
     if model is None:
         return {"value": "", "other": ""}
     return {"value": str(plain(getattr(model, key))), "other": ""} if is_simple(model) else {"value": "", "other": "another model"}
 
 
 def run_page(studio: Studio, _query: Query) -> str:
-    """Shows how far a run has come, and what came of it.
+    """Show how far a run has come, and what came of it.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -173,7 +173,7 @@ def run_page(studio: Studio, _query: Query) -> str:
 
 
 def compare_page(studio: Studio, query: Query) -> str:
-    """Shows two releases of the job side by side.
+    """Show two releases of the job side by side.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -197,7 +197,7 @@ def compare_page(studio: Studio, query: Query) -> str:
 
 
 def pareto_front_part(studio: Studio, _query: Query) -> str:
-    """Returns the front of loss, suppression and risk on the sample, or of all records where it was searched for this job.
+    """Return the front of loss, suppression and risk on the sample, or of all records where it was searched for this job.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -247,7 +247,7 @@ def _scatter(
 
 
 def preview_part(studio: Studio, _query: Query) -> str:
-    """Returns some classes as a release would have them.
+    """Return some classes as a release would have them.
 
     Raises:
         SkaldError: there is no job, its source cannot be read, or it does not fit the source.
@@ -264,12 +264,12 @@ def preview_part(studio: Studio, _query: Query) -> str:
 
 
 def job_page(studio: Studio, _query: Query) -> str:
-    """Shows the job file alone, and what is wrong with it."""
+    """Show the job file alone, and what is wrong with it."""
     return rendered(studio, "job.html", "job")
 
 
 def work_state(studio: Studio) -> dict[str, Any]:
-    """Returns how far the work has come, and the stamp of the job file, as what the page's script asks for again and again."""
+    """Return how far the work has come, and the stamp of the job file, as what the page's script asks for again and again."""
     stamp, work = studio.stamp(), studio.works.current
     if work is None:
         return {"stamp": stamp, "busy": False, "steps": []}

@@ -90,7 +90,7 @@ class Gate:
         self._application, self._keys = application, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, of which there is no other kind than HTTP."""
+        """Answer a request, of which there is no other kind than HTTP."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -117,7 +117,7 @@ class Gate:
         await self._application(scope, receive, sent)
 
     def _refused(self, method: str, headers: list[tuple[str, str]], *, with_token: bool) -> tuple[int, str] | None:
-        """Returns why a request is not let through, if it is not."""
+        """Return why a request is not let through, if it is not."""
         named = {name: [value for one, value in headers if one == name] for name in ("host", "origin", "sec-fetch-site", "content-length")}
         # Another port of this machine is the same site to a browser, and not ours. From elsewhere people come by the address alone.
         elsewhere = any(one not in {"same-origin", "none"} for one in named["sec-fetch-site"]) and not (with_token and method == "GET")
@@ -156,7 +156,7 @@ def _is_short(lengths: list[str]) -> bool:
 
 
 def report_policy(page: str) -> str:
-    """Returns the policy of a report: it has no script, and of styles those that it holds, by their digests."""
+    """Return the policy of a report: it has no script, and of styles those that it holds, by their digests."""
     digests = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in _STYLES.findall(page)]
     styles = " ".join(f"'sha256-{one}'" for one in digests) or "'none'"
     return f"default-src 'none'; style-src {styles}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -26,7 +26,7 @@ PARENT_CHECK_SECONDS = 1.0
 
 
 def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
-    """Serves a studio until it is interrupted, or its terminal is gone.
+    """Serve a studio until it is interrupted, or its terminal is gone.
 
     Args:
         names: A source or a job file; nothing to ask for one.
@@ -80,7 +80,7 @@ def _terminate() -> None:
 
 
 def _has_terminal() -> bool:
-    """Tells whether the process was started from a terminal, also where its input and output lead elsewhere."""
+    """Return whether the process was started from a terminal, also where its input and output lead elsewhere."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:
@@ -89,14 +89,14 @@ def _has_terminal() -> bool:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends the process once the shell of its terminal is gone, which leaves it to another: a shell need not pass the signal on."""
+    """End the process once the shell of its terminal is gone, which leaves it to another: a shell need not pass the signal on."""
     while os.getppid() == parent:
         threading.Event().wait(PARENT_CHECK_SECONDS)
     _terminate()
 
 
 def _open_browser(keys: SessionKeys) -> Path:
-    """Opens a browser by a private file: in a program's arguments everybody on the machine could read the token."""
+    """Open a browser by a private file: in a program's arguments everybody on the machine could read the token."""
     handle, name = mkstemp(prefix="skald-studio-", suffix=".html")
     address = escape(keys.address)
     head = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}"><title>SKALD studio</title>'

@@ -73,7 +73,7 @@ class Studio:
     messages: list[PageMessage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Makes what is kept."""
+        """Make what is kept."""
         self._key = secrets.token_bytes(32)
         self._lock = threading.RLock()
         self._sample: tuple[object, PeopleSample] | None = None
@@ -84,11 +84,11 @@ class Studio:
         self.utilities: dict[str, dict[str, Any]] = {}
 
     def stamp_of(self, text: str) -> str:
-        """Returns a keyed digest of a text: without the key it confirms no guess."""
+        """Return a keyed digest of a text: without the key it confirms no guess."""
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
     def opened(self) -> Opened:
-        """Reads the job file.
+        """Read the job file.
 
         Raises:
             StorageError: no file is named, or it is gone.
@@ -101,7 +101,7 @@ class Studio:
         return self._read(text)
 
     def stamp(self) -> str:
-        """Returns the stamp of the job file as it is now, without reading what it says; empty where none is named."""
+        """Return the stamp of the job file as it is now, without reading what it says; empty where none is named."""
         if self.path is None:
             return ""
         text, _ = read_text(self.path)
@@ -118,7 +118,7 @@ class Studio:
             return Opened(self.path, text, stamp, None, error.faults)
 
     def save(self, opened: Opened, text: str) -> Opened:
-        """Writes the job file, if what it would say is a job that the policy allows.
+        """Write the job file, if what it would say is a job that the policy allows.
 
         Args:
             opened: What the file held when the change was made.
@@ -142,7 +142,7 @@ class Studio:
         return read
 
     def least(self, job: Job | None) -> int:
-        """Returns how many people must share a value for it to be shown: k of the job or the policy, and never fewer than five."""
+        """Return how many people must share a value for it to be shown: k of the job or the policy, and never fewer than five."""
         floors = [LEAST, *([job.privacy.k] if job else [])]
         if path := os.environ.get(POLICY):
             try:
@@ -153,7 +153,7 @@ class Studio:
         return max(floors)
 
     def sample(self, opened: Opened) -> PeopleSample:
-        """Returns the sample of the job's source, which is drawn once for each source.
+        """Return the sample of the job's source, which is drawn once for each source.
 
         Raises:
             JobError: the file is no job of one table.
@@ -169,7 +169,7 @@ class Studio:
             return self._sample[1]
 
     def coded(self, opened: Opened) -> CodedPeople:
-        """Returns the sample as the methods take it.
+        """Return the sample as the methods take it.
 
         Raises:
             SkaldError: a hierarchy does not fit the values, or the source cannot be read.
@@ -180,7 +180,7 @@ class Studio:
             return self._coded[1]
 
     def sample_front(self, opened: Opened) -> ParetoFront | None:
-        """Returns the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
+        """Return the front of the sample, searched once for each state of the job; None where the lattice is too large for that.
 
         Raises:
             SkaldError: a hierarchy does not fit the values, or the source cannot be read.
@@ -192,7 +192,7 @@ class Studio:
             return self._front[1]
 
     def job(self, opened: Opened) -> Job:
-        """Returns the job.
+        """Return the job.
 
         Raises:
             JobError: there is none.
@@ -202,7 +202,7 @@ class Studio:
         return opened.job
 
     def shared(self, opened: Opened) -> dict[str, frozenset[str]]:
-        """Returns the values that may stand in the job's text, by column: those of trees that enough people share."""
+        """Return the values that may stand in the job's text, by column: those of trees that enough people share."""
         trees = [qid.name for qid in opened.job.columns.quasi_identifiers if qid.hierarchy.kind == "tree"] if opened.job else []
         if not trees:
             return {}
@@ -213,11 +213,11 @@ class Studio:
         return {name: frozenset(text for text, _ in sample.shared(name, least)) for name in trees if name in sample.names}
 
     def shown_text(self, opened: Opened) -> str:
-        """Returns the job's text as the page may show it."""
+        """Return the job's text as the page may show it."""
         return hidden_text(opened.text, self.shared(opened))
 
     def edited_text(self, opened: Opened, shown: str, view: str) -> str:
-        """Returns the text of the file that an edited text stands for.
+        """Return the text of the file that an edited text stands for.
 
         Args:
             opened: The file.
@@ -235,7 +235,7 @@ class Studio:
         return full_text(shown, opened.text, self.shared(opened))
 
     def _finished(self, work: Work) -> None:
-        """Takes up what came of a piece of work, where it changes the job."""
+        """Take up what came of a piece of work, where it changes the job."""
         if work.fault:
             self.messages.append(PageMessage("bad", work.fault))
         elif work.cancelled:
@@ -266,7 +266,7 @@ class Studio:
 
 
 def _states(job: Job) -> list[tuple[str, int, int]]:
-    """Returns size and time of the source's files of this machine, by which a change is noticed."""
+    """Return size and time of the source's files of this machine, by which a change is noticed."""
 
     states = [(str(one), one.stat()) for one in files_here(job)]
     return [(one, state.st_size, state.st_mtime_ns) for one, state in states]

@@ -38,7 +38,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def say(self, **said: Any) -> None:
-        """Says something; nothing if nobody listens any more."""
+        """Say something; nothing if nobody listens any more."""
         with self._lock:
             try:
                 self._out.write(json.dumps(said) + "\n")
@@ -48,7 +48,7 @@ class Channel:
 
 
 def work_once() -> None:
-    """Does one piece of work."""
+    """Do one piece of work."""
     channel = Channel()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -79,7 +79,7 @@ def work_once() -> None:
 
 
 def _end_with_input() -> None:
-    """Interrupts the work when the studio goes, and ends the process if that is not enough."""
+    """Interrupt the work when the studio goes, and ends the process if that is not enough."""
     while sys.stdin.readline():
         pass
     os.kill(os.getpid(), signal.SIGINT)
@@ -88,7 +88,7 @@ def _end_with_input() -> None:
 
 
 def _run(asked: dict[str, Any]) -> dict[str, Any]:
-    """Runs the command: the same flow, with the same checks before it."""
+    """Run the command: the same flow, with the same checks before it."""
     # By its path: the command line knows the studio, and not the other way round.
     run = resolve_name("flows.cli:run")
     printed = io.StringIO()
@@ -127,7 +127,7 @@ def _front(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _groups(asked: dict[str, Any]) -> dict[str, Any]:
-    """Counts all values of a column, and writes a first list of groups for it."""
+    """Count all values of a column, and write a first list of groups for it."""
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import domain_of
     from tasks.studio.listed_groups import draft_groups
@@ -165,7 +165,7 @@ WORKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def as_worker() -> None:
-    """Does the work in this process, which is there for nothing else."""
+    """Do the work in this process, which is there for nothing else."""
     load_less()
     ended_at_once(work_once)
 

@@ -72,7 +72,7 @@ class Work:
         return WORDS[self.kind]
 
     def hear(self, said: Mapping[str, Any]) -> None:
-        """Takes up what the process says."""
+        """Take up what the process says."""
         if "step" in said:
             known = STEPS.get(said["step"])
             words = f"phase {known.phase}: {known.words}" if known else str(said["step"])
@@ -103,7 +103,7 @@ class Works:
         return self.current is not None and not self.current.over
 
     def start(self, kind: str, stamp: str, **asked: Any) -> Work:
-        """Starts a piece of work.
+        """Start a piece of work.
 
         Raises:
             StorageError: another one is going on, or no process can be started.
@@ -149,7 +149,7 @@ class Works:
             work.over = True
 
     def cancel(self) -> None:
-        """Interrupts what goes on, as Ctrl-C does: what is finished stays, and the same work continues from there."""
+        """Interrupt what goes on, as Ctrl-C does: what is finished stays, and the same work continues from there."""
         process, work = self._process, self.current
         if process is None or work is None or work.over:
             return
@@ -160,7 +160,7 @@ class Works:
         killing.start()
 
     def close(self) -> None:
-        """Ends what goes on with the studio."""
+        """End what goes on with the studio."""
         process = self._process
         if process is None or process.poll() is not None:
             return

@@ -13,7 +13,7 @@ from schemas.errors.shown import printable
 
 
 def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> RenderableType:
-    """Returns a table of attacks, broken ones first, under a sentence that says how many there are."""
+    """Return a table of attacks, broken ones first, under a sentence that says how many there are."""
     broken = len(broken_attacks(attacks))
     table = NameTable(box=None)
     for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):

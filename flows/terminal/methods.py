@@ -14,7 +14,7 @@ from tasks.report.page import percent
 
 
 def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType:
-    """Returns a comparison as a table per k, with what follows from it.
+    """Return a comparison as a table per k, with what follows from it.
 
     Args:
         comparison: The figures.

@@ -24,7 +24,7 @@ SHARE_TO_NAME = 0.05
 
 
 def plan_summary(plan: Plan) -> RenderableType:
-    """Returns a plan as two tables, and what drives the risk in a sentence."""
+    """Return a plan as two tables, and what drives the risk in a sentence."""
     table = fact_table()
     table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
     table.add_row(
@@ -77,7 +77,7 @@ def plan_summary(plan: Plan) -> RenderableType:
 
 
 def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str, str]]:
-    """Yields what several ways to anonymise would lose, and the line that asks for the one that loses least.
+    """Yield what several ways to anonymise would lose, and the line that asks for the one that loses least.
 
     Args:
         forecast: What was measured.
@@ -100,7 +100,7 @@ def _counted(plan: Plan) -> bool:
 
 
 def _left(plan: Plan) -> int:
-    """Returns how many chunks phase 2 has still to count."""
+    """Return how many chunks phase 2 has still to count."""
     return 0 if _counted(plan) else plan.histograms_to_scan or 0
 
 
@@ -117,7 +117,7 @@ def _planned_qids(plan: Plan) -> Table:
 
 
 def _share(number: int, plan: Plan) -> str:
-    """Returns how many records or persons, and what share of all of them, if there are any."""
+    """Return how many records or persons, and what share of all of them, if there are any."""
     there = plan.persons.persons if plan.persons else plan.records
     return f"{number:,} ({number / there:.2%})" if there else f"{number:,}"
 
@@ -127,7 +127,7 @@ def _of_records(records: int, plan: Plan) -> str:
 
 
 def contributor_sentence(plan: Plan) -> str:
-    """Returns which quasi-identifiers drive the risk, in a sentence, or that nobody has any; empty where that was not counted."""
+    """Return which quasi-identifiers drive the risk, in a sentence, or that nobody has any; empty where that was not counted."""
     if plan.persons and not plan.persons.persons:
         return "No record names a person, and k counts persons: a run is refused. Correct columns.person or the source."
     known = [(qid.without.below_k, qid.without.unique, qid.name) for qid in plan.qids if qid.without]
@@ -147,7 +147,7 @@ def contributor_sentence(plan: Plan) -> str:
 
 
 def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
-    """Adds what a method without a lattice would do."""
+    """Add what a method without a lattice would do."""
     chunks = counted(plan.chunks, "chunk")
     if plan.histograms_to_scan is not None:
         left = f"{counted(_left(plan), 'chunk')} for the cells, " if _left(plan) else ""

@@ -14,7 +14,7 @@ from tasks.report.sentences import warning_sentences
 
 
 def say_what_was_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
-    """Prints what was published.
+    """Print what was published.
 
     Args:
         manifest: That of the release.

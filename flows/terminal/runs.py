@@ -37,7 +37,7 @@ SECONDS_OF_COMPILING = {"skald": 5, "mondrian": 15, "kmember": 35, "rayden": 15,
 
 @contextmanager
 def progress_bars(console: Console, method: str | None = None) -> Iterator[None]:
-    """Shows a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile.
+    """Show a bar per phase while the block runs, on a terminal; and anywhere what is noticed meanwhile.
 
     Args:
         console: Where to.
@@ -77,7 +77,7 @@ def _bars(console: Console) -> Iterator[None]:
 
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
-    """Returns what a run made, as a table.
+    """Return what a run made, as a table.
 
     Args:
         manifest: Of the release.
@@ -131,21 +131,21 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
 
 
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:
-    """Returns what attacks came to, in a line: of the release, and of the source where this run played them."""
+    """Return what attacks came to, in a line: of the release, and of the source where this run played them."""
     played = [*manifest.attacks, *(untold.attacks if untold else ())]
     safe, within, broken = (sum(one.verdict == verdict for one in played) for verdict in ("safe", "told", "broken"))
     return f"{counted(len(played), 'attack')}: {safe:,} safe, {within:,} within what the job accepts, {broken:,} broken"
 
 
 def persons_sentence(persons: Persons) -> str:
-    """Returns how many persons a release has, and how many records k of them have."""
+    """Return how many persons a release has, and how many records k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
     lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
     return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
 def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
-    """Yields what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
+    """Yield what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
@@ -159,12 +159,12 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
 
 
 def untreated_columns_sentence(one: PassedColumn) -> str:
-    """Returns the figures of a column that is published as it is."""
+    """Return the figures of a column that is published as it is."""
     return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
 
 
 def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
-    """Yields a row of what failed at the levels, one per further round, and one of what was starred."""
+    """Yield a row of what failed at the levels, one per further round, and one of what was starred."""
     if remainder is None:
         return
     yield "failed", f"{counted(remainder.records, 'record')} at the levels below"
@@ -176,7 +176,7 @@ def suppressed_record_rows(remainder: Remainder | None) -> Iterator[tuple[str, s
 
 
 def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yields the rows of the risk in a population, and of the classes in which everybody has one sensitive value."""
+    """Yield the rows of the risk in a population, and of the classes in which everybody has one sensitive value."""
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
@@ -188,7 +188,7 @@ def _masked(manifest: Manifest) -> str:
 
 
 def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
-    """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
+    """Yield three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
     if not risk:
         return
     after = risk["after"]
@@ -200,7 +200,7 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: UnitWording, 
 
 
 def risk_sentence(figures: Mapping[str, int | float], unit: UnitWording) -> str:
-    """Returns the risk of classes in a line."""
+    """Return the risk of classes in a line."""
     if not figures["records"]:
         return f"no {unit.one} in a class"
     # Said where it matters that people are counted, or are not.
@@ -224,7 +224,7 @@ def verification_summary(
     newer: tuple[str, ...] = (),
     trusted: bool = False,
 ) -> RenderableType:
-    """Returns what was recounted, as a table.
+    """Return what was recounted, as a table.
 
     Args:
         recount: What was counted.
@@ -269,7 +269,7 @@ def verification_summary(
 
 
 def _source_words(recount: Recount, records: int) -> str:
-    """Returns what was held against so many records of the source: all records, or where labels overlap those of some classes."""
+    """Return what was held against so many records of the source: all records, or where labels overlap those of some classes."""
     of_source = counted(records, "record")
     if recount.sampled is None:
         return f"has a record for each of the files', of its {of_source}"
@@ -286,7 +286,7 @@ def _signature_words(manifest: Manifest, *, trusted: bool) -> str:
 
 
 def fact_table() -> Table:
-    """Returns the empty table of names and facts."""
+    """Return the empty table of names and facts."""
     table = NameTable(box=None, show_header=False)
     table.add_column(style="bold")
     table.add_column()

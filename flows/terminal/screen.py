@@ -26,7 +26,7 @@ class Screen(Console):
         super().__init__(stderr=stderr, highlight=highlight, soft_wrap=True, markup=False, emoji=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Prints texts and tables, of which no letter is a command."""
+        """Print texts and tables, of which no letter is a command."""
         super().print(*(printable(one) if isinstance(one, str) else _Printable(one) for one in objects), **options)
 
 
@@ -45,7 +45,7 @@ class NameTable(Table):
     """A table whose cells are one line each, whatever is in the names."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Adds a row of texts."""
+        """Add a row of texts."""
         super().add_row(*map(_cell, cells), **options)
 
 
@@ -56,10 +56,10 @@ def _cell(cell: RenderableType | None) -> RenderableType | None:
 
 
 def print_json(value: object) -> None:
-    """Prints what a program reads, on standard output."""
+    """Print what a program reads, on standard output."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def say(sentence: str) -> None:
-    """Prints a sentence on standard error."""
+    """Print a sentence on standard error."""
     Screen(stderr=True, highlight=False).print(sentence)

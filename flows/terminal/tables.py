@@ -15,14 +15,14 @@ COARSE = 0.9
 
 
 def tables_summary(manifest: TablesManifest, place: str, *, new: bool) -> str:
-    """Returns what is told of a release of several tables, in lines."""
+    """Return what is told of a release of several tables, in lines."""
     head = f"Published {place}" if new else f"Published already: {place}"
     loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
     return "\n".join([head, *report_content(manifest)["sentences"], loss, *coarse_tables_advice(manifest.loss.by_table, manifest.method)])
 
 
 def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
-    """Returns what to write where a table keeps hardly anything of its quasi-identifiers, a sentence or none.
+    """Return what to write where a table keeps hardly anything of its quasi-identifiers, a sentence or none.
 
     Args:
         losses: Mean certainty penalty of each table, from 0 to 1.
@@ -39,7 +39,7 @@ def coarse_tables_advice(losses: Mapping[str, float], method: str) -> list[str]:
 
 
 def plan_lines(plan: TablesPlan) -> str:
-    """Returns what a run of several tables would do, in lines."""
+    """Return what a run of several tables would do, in lines."""
     head = f"Release {plan.release}{', published already' if plan.exists else ''}."
     lines = [head, f"The unit is '{plan.unit}': {counted(plan.persons, 'person')}, of whom {plan.most_suppressed:,} may be left out."]
     for name, table in plan.tables.items():
@@ -60,7 +60,7 @@ def plan_lines(plan: TablesPlan) -> str:
 
 
 def verified_summary(verified: VerifiedTables) -> str:
-    """Returns what is told of a verified release, in lines."""
+    """Return what is told of a verified release, in lines."""
     found = verified.recount
     if found is None:
         return "\n".join(["Every byte is as it was published.", *verified.notes])

@@ -65,12 +65,12 @@ class AttackBasis(BaseModel):
 
 
 def broken_attacks(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
-    """Returns the attacks that win more than a job accepts."""
+    """Return the attacks that win more than a job accepts."""
     return [one for one in attacks if one.verdict == "broken"]
 
 
 def attacks_sentence(one: AttackFigures) -> str:
-    """Returns what an attack is called: its name, what it aims at, and what the attacker knows."""
+    """Return what an attack is called: its name, what it aims at, and what the attacker knows."""
     return f"{one.name.replace('_', ' ')}{f' of {one.target!r}' if one.target else ''} by {one.knows}"
 
 
@@ -91,7 +91,7 @@ class AttackSettings(StrictModel):
 
 
 def attack_settings(value: object) -> object:
-    """Returns the settings of attacks, or None where none are played."""
+    """Return the settings of attacks, or None where none are played."""
     # YAML takes the bare word off for false.
     if value is False or value == "off":
         return None
@@ -105,7 +105,7 @@ def attack_settings(value: object) -> object:
 
 
 def attacks_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of the field."""
+    """Return the JSON Schema of the field."""
     return {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
 
 

@@ -15,20 +15,20 @@ from schemas.errors.shown import printable_message, shown_path
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string."""
+    """Return ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """Returns column or file names as ``'a', 'b' and 3 more``, in the order given."""
+    """Return column or file names as ``'a', 'b' and 3 more``, in the order given."""
     quoted = [f"'{name}'" for name in names]
     shown = quoted if len(quoted) <= most else [*quoted[:most], f"{len(quoted) - most} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def counted(count: int, noun: str) -> str:
-    """Returns ``1 value`` or ``1,200 values``."""
+    """Return ``1 value`` or ``1,200 values``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 

@@ -120,7 +120,7 @@ class AttackError(PrivacyError):
 
     @classmethod
     def broken(cls, attacks: Sequence[str], by: str) -> AttackError:
-        """Attacks break a release, each in words; ``by`` says what asks to refuse that."""
+        """Attack break a release, each in words; ``by`` says what asks to refuse that."""
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
             f"Nothing was published, because {counted(len(attacks), 'attack')} on the release won more than the job accepts, and {by} "
@@ -129,7 +129,7 @@ class AttackError(PrivacyError):
 
     @classmethod
     def published(cls, release: str, attacks: Sequence[str], by: str) -> AttackError:
-        """Attacks break a release that is there; ``by`` says what asks to refuse that."""
+        """Attack break a release that is there; ``by`` says what asks to refuse that."""
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
             f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {by} says to refuse that. Withdraw the "
@@ -138,5 +138,5 @@ class AttackError(PrivacyError):
 
     @classmethod
     def unplayed(cls, reasons: Sequence[str], by: str) -> AttackError:
-        """Attacks that must be played could not be, each reason a sentence; ``by`` says what asks for them."""
+        """Attack that must be played could not be, each reason a sentence; ``by`` says what asks for them."""
         return cls(f"Nothing was published, because {by} says to refuse what attacks break, and not all were played: {' '.join(reasons)}")

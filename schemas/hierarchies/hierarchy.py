@@ -31,7 +31,7 @@ LeafStatistics: TypeAlias = Literal["hipaa", "hipaa_2000", "hipaa_2010", "hipaa_
 
 
 def sparse_prefixes(value: object) -> object:
-    """Returns the word of a census, or a list of beginnings of one length."""
+    """Return the word of a census, or a list of beginnings of one length."""
     if isinstance(value, str) and value in SPARSE_ZIP_CODES:
         return value
     if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
@@ -77,7 +77,7 @@ class HierarchySpec(StrictModel):
     __hash__ = StrictModel.__hash__
 
     def content(self, folder: Path) -> bytes:
-        """Returns what the file of groups holds, which is one and the same in all steps of a run.
+        """Return what the file of groups holds, which is one and the same in all steps of a run.
 
         A file that changes between two readings would group some records by what it was and others by what it is, under the digest of one.
 
@@ -100,7 +100,7 @@ class HierarchySpec(StrictModel):
             self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
-        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are."""
+        """Return the same as UTF-8 text, with or without a byte order mark, line ends as they are."""
         return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
 
     @property
@@ -195,7 +195,7 @@ class PrefixHierarchy(HierarchySpec):
         return SPARSE_ZIP_CODES[self.sparse] if isinstance(self.sparse, str) else tuple(self.sparse or ())
 
     def canonical(self) -> dict[str, Any]:
-        """Returns the fields in canonical form; the newest census goes by its year, so that a newer one makes another job."""
+        """Return the fields in canonical form; the newest census goes by its year, so that a newer one makes another job."""
         content = super().canonical()
         if isinstance(self.sparse, str):
             content["sparse"] = DIGESTED.get(self.sparse, self.sparse)
@@ -212,7 +212,7 @@ class PrefixHierarchy(HierarchySpec):
 
 
 def year_or_day(value: object) -> int | str:
-    """Returns a year, or a day as ISO 8601 writes it."""
+    """Return a year, or a day as ISO 8601 writes it."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
         return value
     if isinstance(value, str) and _ISO_DAY.fullmatch(value):
@@ -284,7 +284,7 @@ class DateHierarchy(HierarchySpec):
 
 
 def decimals(number: Decimal) -> int:
-    """Returns how many digits ``number`` has behind its point, trailing zeros apart."""
+    """Return how many digits ``number`` has behind its point, trailing zeros apart."""
     # A fraction is in lowest terms, so that zeros at the end are gone.
     exponent = Fraction(number).denominator
     places = 0
@@ -294,7 +294,7 @@ def decimals(number: Decimal) -> int:
 
 
 def width_faults(widths: list[Decimal]) -> list[str]:
-    """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
+    """Return what keeps bin widths from nesting, with the positions at fault counted from 0."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
         return [f"widths must be positive; at fault: {width_positions_text(low)}"]
     exact = [Fraction(width) for width in widths]
@@ -307,5 +307,5 @@ def width_faults(widths: list[Decimal]) -> list[str]:
 
 
 def width_positions_text(positions: list[int]) -> str:
-    """Returns ``widths[3], widths[5]``."""
+    """Return ``widths[3], widths[5]``."""
     return ", ".join(f"widths[{position}]" for position in positions)

@@ -21,7 +21,7 @@ Route: TypeAlias = tuple[str, ...]
 
 
 def label(value: object) -> str | None:
-    """Returns the text of a leaf or key, by which it is compared with the column's values; None for what is no scalar."""
+    """Return the text of a leaf or key, by which it is compared with the column's values; None for what is no scalar."""
     # Before the numbers, because to Python true is an int.
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -36,7 +36,7 @@ class Gap(Enum):
 
 
 def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]]:
-    """Yields every leaf of a tree with its groups, finest first, and a ``Gap`` where a list of leaves is missing."""
+    """Yield every leaf of a tree with its groups, finest first, and a ``Gap`` where a list of leaves is missing."""
     if isinstance(node, dict) and node:
         for key, below in node.items():
             yield from tree_ends(below, (str(label(key)), *groups))
@@ -47,7 +47,7 @@ def tree_ends(node: object, groups: Route = ()) -> Iterator[tuple[object, Route]
 
 
 def misplaced(found: list[object]) -> list[str]:
-    """Returns the faults of single ends: groups without a list, empty groups, empty leaves, leaves that are no scalars."""
+    """Return the faults of single ends: groups without a list, empty groups, empty leaves, leaves that are no scalars."""
     loose = sum(end is Gap.LOOSE for end in found)
     empty = sum(end is Gap.EMPTY for end in found)
     null = sum(end is None for end in found)
@@ -67,17 +67,17 @@ def misplaced(found: list[object]) -> list[str]:
 
 
 def leaves(count: int) -> str:
-    """Returns ``1 leaf`` or ``1,200 leaves``."""
+    """Return ``1 leaf`` or ``1,200 leaves``."""
     return f"{count:,} {'leaf' if count == 1 else 'leaves'}"
 
 
 def be(count: int) -> str:
-    """Returns the verb that agrees with ``count``."""
+    """Return the verb that agrees with ``count``."""
     return "is" if count == 1 else "are"
 
 
 def tree_faults(tree: object) -> list[str]:
-    """Returns all that is wrong with a tree, in counts.
+    """Return all that is wrong with a tree, in counts.
 
     A tree must end in lists of scalars, all at the same depth; a value stands in it once; and a group's name stands for one
     group of its level, because groups of one name would be merged at that level and torn apart again above it.
@@ -100,7 +100,7 @@ def tree_faults(tree: object) -> list[str]:
 
 
 def torn(routes: list[Route]) -> list[str]:
-    """Returns a fault per level at which one name stands for groups with different parents (levels from 0, the values)."""
+    """Return a fault per level at which one name stands for groups with different parents (levels from 0, the values)."""
     faults = []
     for level in range(1, len(routes[0]) - 1):
         parents = Counter(name for name, _ in {(route[level], route[level + 1]) for route in routes})
@@ -112,14 +112,14 @@ def torn(routes: list[Route]) -> list[str]:
 
 
 def checked_tree(tree: object) -> object:
-    """Returns a tree with all keys and leaves as text, and refuses a faulty one."""
+    """Return a tree with all keys and leaves as text, and refuse a faulty one."""
     if faults := tree_faults(tree):
         raise fault(*faults)
     return texts(tree)
 
 
 def texts(node: Any) -> Any:
-    """Returns the tree with the text of every key and leaf."""
+    """Return the tree with the text of every key and leaf."""
     if isinstance(node, dict):
         return {str(label(key)): texts(below) for key, below in node.items()}
     return [label(leaf) for leaf in node]
@@ -146,11 +146,11 @@ class TreeHierarchy(HierarchySpec):
         return self
 
     def routes(self) -> list[Route]:
-        """Returns one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
+        """Return one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
         return [(str(leaf), *groups) for leaf, groups in tree_ends(self.tree)]
 
     def canonical(self) -> dict[str, Any]:
-        """Returns the leaves' routes, in order: the order of leaves is part of what the tree says."""
+        """Return the leaves' routes, in order: the order of leaves is part of what the tree says."""
         return {"tree": [list(route) for route in self.routes()]} | ({} if self.nulls is None else {"nulls": self.nulls})
 
 
@@ -267,17 +267,17 @@ SCHEMAS = Schemas(HIERARCHIES)
 
 
 def kind_of(value: object) -> str | None:
-    """Returns the kind whose key a hierarchy's mapping holds."""
+    """Return the kind whose key a hierarchy's mapping holds."""
     return kind_named(value, SCHEMAS)
 
 
 def entry_of(spec: HierarchySpec) -> HierarchyKind:
-    """Returns the entry of a hierarchy's kind."""
+    """Return the entry of a hierarchy's kind."""
     return HIERARCHIES[spec.kind]
 
 
 def check_kind(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it."""
+    """Return ``value`` unchanged if exactly one kind of hierarchy is named in it."""
     return one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")
 
 

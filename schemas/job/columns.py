@@ -18,12 +18,12 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Returns the columns that name a person, as ``one_or_several``; none for the word ``none``."""
+    """Return the columns that name a person, as ``one_or_several``; none for the word ``none``."""
     return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
 
 
 def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
-    """Returns columns from one name or a list of them, which may be empty.
+    """Return columns from one name or a list of them, which may be empty.
 
     Args:
         value: What the job has there.
@@ -53,7 +53,7 @@ class Population(StrictModel):
     the types that the source has; other columns are not read."""
 
     def canonical(self) -> dict[str, Any]:
-        """Returns nothing but that there is one: no byte of the data depends on it."""
+        """Return nothing but that there is one: no byte of the data depends on it."""
         return {}
 
 
@@ -62,7 +62,7 @@ REST = "rest"
 
 
 def column_name(value: object) -> str:
-    """Returns the name of a column."""
+    """Return the name of a column."""
     if not isinstance(value, str):
         raise fault("must be a column's name as text; put it in quotes")
     if not value:
@@ -71,7 +71,7 @@ def column_name(value: object) -> str:
 
 
 def column_names(value: object) -> list[str]:
-    """Returns a list of column names."""
+    """Return a list of column names."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
@@ -80,7 +80,7 @@ def column_names(value: object) -> list[str]:
 
 
 def column_names_or_rest(value: object) -> object:
-    """Returns a list of column names, of which an entry may say more, or the word ``rest``."""
+    """Return a list of column names, of which an entry may say more, or the word ``rest``."""
     if isinstance(value, str) and value == REST:
         return value
     if not isinstance(value, list):
@@ -90,7 +90,7 @@ def column_names_or_rest(value: object) -> object:
 
 
 def each_once(value: object) -> object:
-    """Returns a list in which nothing stands twice."""
+    """Return a list in which nothing stands twice."""
     if not isinstance(value, list):
         raise fault("must be a list, of case, space and empty")
     if len(set(map(str, value))) < len(value):
@@ -146,17 +146,17 @@ class QuasiIdentifier(StrictModel):
 
 
 def published_entries(value: object) -> list[PublishedEntry]:
-    """Returns the entries of a list of insensitive columns that are more than a name."""
+    """Return the entries of a list of insensitive columns that are more than a name."""
     return [PublishedEntry.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def spelled(value: object) -> list[Spelled]:
-    """Returns the entries of a list of sensitive columns that are more than a name."""
+    """Return the entries of a list of sensitive columns that are more than a name."""
     return [Spelled.model_validate(one) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def sensitive_names(value: object) -> list[str]:
-    """Returns the names of sensitive columns, of which an entry may say more than its name."""
+    """Return the names of sensitive columns, of which an entry may say more than its name."""
     spelled(value)
     return column_names(_only_names(value))
 
@@ -166,7 +166,7 @@ def _only_names(value: object) -> object:
 
 
 def entries_schema(model: type[StrictModel]) -> dict[str, Any]:
-    """Returns the JSON Schema of a list of names and of entries that say more than a name."""
+    """Return the JSON Schema of a list of names and of entries that say more than a name."""
     return {"type": "array", "items": {"anyOf": [NAMES_SCHEMA["items"], model.model_json_schema()]}}
 
 
@@ -234,7 +234,7 @@ class Columns(StrictModel):
         return self._none
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what determines a release's content; that every record is a person is part of what its report says."""
+        """Return what determines a release's content; that every record is a person is part of what its report says."""
         spelled = {"normalise": {name: sorted(steps) for name, steps in self._spelled.items()}} if self._spelled else {}
         ways = {"publish": {name: canonical_way(way) for name, way in self._ways.items()}} if self._ways else {}
         return super().canonical() | ({"person": NONE} if self._none else {}) | spelled | ways
@@ -282,12 +282,12 @@ class Columns(StrictModel):
         return [name for columns in self.links for name in columns]
 
     def roles(self) -> dict[str, str]:
-        """Returns the role of every column that is named, in the order of the job."""
+        """Return the role of every column that is named, in the order of the job."""
         return {name: role for role in ROLES for name in names(getattr(self, role))}
 
 
 def names(columns: object) -> Iterator[str]:
-    """Yields the column names among the entries of one role, read or not yet read; passes over what is no name."""
+    """Yield the column names among the entries of one role, read or not yet read; passes over what is no name."""
     for entry in columns if isinstance(columns, list) else []:
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
         if isinstance(name, str):
@@ -295,7 +295,7 @@ def names(columns: object) -> Iterator[str]:
 
 
 def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
-    """Yields the columns, not yet read, that are published otherwise than they are."""
+    """Yield the columns, not yet read, that are published otherwise than they are."""
     for role in ("sensitive", "insensitive"):
         listed_ones = columns.get(role)
         for one in listed_ones if isinstance(listed_ones, list) else []:
@@ -304,7 +304,7 @@ def treatments_given(columns: Mapping[str, object]) -> Iterator[str]:
 
 
 def hidden(quasi_identifiers: object) -> Iterator[str]:
-    """Yields the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
+    """Yield the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
     for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
         if isinstance(qid, QuasiIdentifier):
             hides = qid.hides
@@ -318,7 +318,7 @@ def hidden(quasi_identifiers: object) -> Iterator[str]:
 
 
 def role_faults(columns: Mapping[str, object]) -> list[str]:
-    """Returns a sentence per column that has two roles or is listed twice, also where other parts of ``columns`` are wrong."""
+    """Return a sentence per column that has two roles or is listed twice, also where other parts of ``columns`` are wrong."""
     found: dict[str, list[str]] = {}
     for role in ROLES:
         for name in names(columns.get(role)):

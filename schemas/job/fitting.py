@@ -13,7 +13,7 @@ from schemas.pseudonyms.kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Returns what does not fit between suppression, method and intervals, each with its place."""
+    """Return what does not fit between suppression, method and intervals, each with its place."""
     named, faults = suppression.get("treatment"), []
     # Not yet read: there may be a list or a mapping, by which nothing can be looked up.
     treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
@@ -32,7 +32,7 @@ def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any]
 
 
 def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    """Return where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
     # Levels of whole columns come of the hierarchy, which withholds by itself; ranges and sets are made of the values in a class.
     if one_level(method):
         return []
@@ -50,7 +50,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
 
 
 def named_persons(columns: Mapping[str, Any]) -> list[str]:
-    """Returns the columns that name a person, of ``columns`` that are read or not yet read."""
+    """Return the columns that name a person, of ``columns`` that are read or not yet read."""
     person = columns.get("person")
     if isinstance(person, str):
         return [] if person == NONE else [person]
@@ -58,7 +58,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
 
 
 def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
-    """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
+    """Return where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
     if person and set(person) <= raw:
@@ -77,14 +77,14 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy
 
 
 def _in_fragments(method: Mapping[str, Any]) -> bool:
-    """Tells whether a method, read or not yet read, asks for more than one fragment."""
+    """Return whether a method, read or not yet read, asks for more than one fragment."""
     fragments = method.get("fragments")
     count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
     return isinstance(count, int) and count > 1
 
 
 def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns what stands in the way of a method that keeps k people for every set of classes, each with its place.
+    """Return what stands in the way of a method that keeps k people for every set of classes, each with its place.
 
     Args:
         job: Columns, method, suppression and privacy, read or not yet read.
@@ -104,7 +104,7 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
-    """Returns which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
+    """Return which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
     named = columns.get("linkable")
     linking = [name for name, kind in pseudonym_kinds(columns.get("identifiers")) if TREATMENTS[kind].links]
     return [
@@ -115,7 +115,7 @@ def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
 
 
 def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[str, Any]) -> list[str]:
-    """Returns the columns in bins of ranks that would have to end at values which k people share, read or not yet read, with the place."""
+    """Return the columns in bins of ranks that would have to end at values which k people share, read or not yet read, with the place."""
     if endpoints != "shared":
         return []
     ways = method.get("generalisation")

@@ -105,24 +105,24 @@ _UNSUPPORTED = {
 
 
 def unsupported_format_sentence(ending: str) -> str:
-    """Returns what files with a suffix, in lower case, are and what to give instead; empty for formats that are read, or not known."""
+    """Return what files with a suffix, in lower case, are and what to give instead; empty for formats that are read, or not known."""
     if any(ending in one.suffixes for one in FORMATS.values()):
         return ""
     return next((words for endings, words in _UNSUPPORTED.items() if ending in endings), "")
 
 
 def format_of_suffix(ending: str) -> SourceFormat:
-    """Returns the format of files with a suffix, in lower case."""
+    """Return the format of files with a suffix, in lower case."""
     return next((one for one in FORMATS.values() if ending in one.suffixes), next(iter(FORMATS.values())))
 
 
 def format_of_connection() -> SourceFormat:
-    """Returns the format of a source that has a connection and no path."""
+    """Return the format of a source that has a connection and no path."""
     return next(one for one in FORMATS.values() if one.pathless and "connection" in one.takes)
 
 
 def unused_format_keys(entry: SourceFormat, given: set[str], *, folders: bool) -> Iterator[tuple[list[str], str]]:
-    """Yields the keys that a format has no use for, those that belong together at a time, and what to say of them.
+    """Yield the keys that a format has no use for, those that belong together at a time, and what to say of them.
 
     Args:
         entry: The format.

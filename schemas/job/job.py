@@ -100,7 +100,7 @@ class Job(JobModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what determines a release's content, of a replayed release its id; older jobs keep their digest."""
+        """Return what determines a release's content, of a replayed release its id; older jobs keep their digest."""
         content = super().canonical()
         if not content["output"]:
             del content["output"]
@@ -135,7 +135,7 @@ class Job(JobModel):
         return min(self.memory, self.worker_memory or self.memory)
 
     def in_task(self) -> Self:
-        """Returns the job as a task of chunks has it: its memory is that of the task."""
+        """Return the job as a task of chunks has it: its memory is that of the task."""
         return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
@@ -159,7 +159,7 @@ class Job(JobModel):
         return self.target if isinstance(self.target, str) else None
 
     def release_location(self, release: str) -> str:
-        """Returns where people find a release: a folder or an address."""
+        """Return where people find a release: a folder or an address."""
         return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
 
     @property
@@ -207,12 +207,12 @@ class Job(JobModel):
         return found + [one.hierarchy for one in self.privacy.t.values() if one.hierarchy is not None]
 
     def resolve(self, path: Path) -> Path:
-        """Returns a path of the job (such as a hierarchy's file) as an absolute one."""
+        """Return a path of the job (such as a hierarchy's file) as an absolute one."""
         return self.folder / path
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
-    """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
+    """Return what does not fit between parts of a job, read or not yet read, each with its place."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
@@ -255,7 +255,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
-    """Returns the job of a YAML file, with single settings replaced.
+    """Return the job of a YAML file, with single settings replaced.
 
     Args:
         path: the job file, or what a program gives in its place.
@@ -272,7 +272,7 @@ def _faults_between(path: Path | GivenJob, data: dict[str, Any]) -> list[str]:
 
 
 def _rebuild() -> None:
-    """Makes the models of a job anew, those first that others hold."""
+    """Make the models of a job anew, those first that others hold."""
     for distance in DISTANCE_SCHEMAS.values():
         distance.model_rebuild(force=True)
     for model in (Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
@@ -283,12 +283,12 @@ watch(_rebuild)
 
 
 def job_json_schema() -> dict[str, Any]:
-    """Returns the JSON schema of job files (draft 2020-12), for editors."""
+    """Return the JSON schema of job files (draft 2020-12), for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Job.model_json_schema()}
 
 
 def job_digest(job: Job) -> str:
-    """Returns the SHA-256, in hex, of all that determines a release's content.
+    """Return the SHA-256, in hex, of all that determines a release's content.
 
     That is ``job.canonical()`` and the bytes of the hierarchy files. How the job is written down, where source, target and
     hierarchy files lie, and what only concerns the work (chunks, threads, artefacts) does not matter.
@@ -300,18 +300,18 @@ def job_digest(job: Job) -> str:
 
 
 def quasi_identifiers_digest(job: Job) -> str:
-    """Returns the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included."""
+    """Return the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included."""
     return digest_of(quasi_identifiers_content(job))
 
 
 def hierarchies_of(job: Job) -> dict[str, str]:
-    """Returns the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same."""
+    """Return the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same."""
     qids = job.columns.quasi_identifiers
     return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
 
 
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
-    """Returns the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path."""
+    """Return the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path."""
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
@@ -323,7 +323,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
 
 def privacy_content(job: Job) -> dict[str, Any]:
-    """Returns the privacy models in canonical form, with the digest of a hierarchy file in the place of its path."""
+    """Return the privacy models in canonical form, with the digest of a hierarchy file in the place of its path."""
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
         faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")
@@ -333,7 +333,7 @@ def privacy_content(job: Job) -> dict[str, Any]:
 
 
 def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], place: str) -> list[str]:
-    """Puts the digest of a hierarchy's file in the place of its path; returns what is wrong with the file."""
+    """Put the digest of a hierarchy's file in the place of its path; return what is wrong with the file."""
     if hierarchy is None or hierarchy.listed_in is None:
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
@@ -345,7 +345,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
 
 
 def digest_of(content: object) -> str:
-    """Returns the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
+    """Return the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
     # Escaped, without blanks, keys sorted: one spelling for the same data on every machine.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -20,14 +20,14 @@ Level = Annotated[int, Field(ge=0)]
 
 
 def level_range(levels: list[int]) -> list[int]:
-    """Returns the least and the most level of a QID."""
+    """Return the least and the most level of a QID."""
     if len(levels) != 2 or levels[0] > levels[1]:
         raise fault("must be the least and the most level, as in [0, 3]")
     return levels
 
 
 def checked_weight(value: Decimal) -> Decimal:
-    """Returns the weight of a quasi-identifier, and refuses one that is out of range."""
+    """Return the weight of a quasi-identifier, and refuse one that is out of range."""
     if not 0 <= value <= MOST_WEIGHT:
         raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
     return value
@@ -61,12 +61,12 @@ class SkaldMethod(MethodSpec):
     are in, or that is kept at k: records are suppressed until it is, and levels are coarser if these were more than the limit allows."""
 
     def weights_of(self, qids: Sequence[str]) -> tuple[float, ...]:
-        """Returns the weight of each QID; empty where the job names none."""
+        """Return the weight of each QID; empty where the job names none."""
         return tuple(float(self.weights.get(name, 1)) for name in qids) if self.weights else ()
 
 
 def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Returns what does not fit between settings of a full-domain recoding and the columns, read or not yet read, each with its place."""
+    """Return what does not fit between settings of a full-domain recoding and the columns, read or not yet read, each with its place."""
     known, faults = list(names(qids)), []
     for setting in ("weights", "levels"):
         named = method.get(setting)
@@ -204,7 +204,7 @@ METHODS = Registry(
 
 
 def settings_of_method(value: object) -> object:
-    """Lets all through but a method's bare name."""
+    """Let all through but a method's bare name."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
@@ -215,17 +215,17 @@ Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator
 
 
 def one_level(method: Mapping[str, Any]) -> bool:
-    """Tells whether a method, read or not yet read, publishes one level for each whole column; one that is not known might."""
+    """Return whether a method, read or not yet read, publish one level for each whole column; one that is not known might."""
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is None or entry.one_level
 
 
 def has_ways(method: Mapping[str, Any]) -> bool:
-    """Tells whether a job says of each quasi-identifier how a method, read or not yet read, publishes the values of a class."""
+    """Return whether a job says of each quasi-identifier how a method, read or not yet read, publishes the values of a class."""
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is not None and entry.ways
 
 
 def full_domain(method: MethodSpec) -> SkaldMethod:
-    """Returns the settings of the lattice search: the job's own, or the defaults where it asks for another algorithm."""
+    """Return the settings of the lattice search: the job's own, or the defaults where it asks for another algorithm."""
     return method if isinstance(method, SkaldMethod) else SkaldMethod()

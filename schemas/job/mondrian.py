@@ -16,14 +16,14 @@ GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "in
 
 
 def sample_share(value: Decimal) -> Decimal:
-    """Returns the share of the records that a sample takes."""
+    """Return the share of the records that a sample takes."""
     if not 0 < value <= 1:
         raise fault("must be a share of the records, above 0 and at most 1")
     return value
 
 
 def generalisation(value: object) -> object:
-    """Returns one way of generalising for all quasi-identifiers, or one for each that is named."""
+    """Return one way of generalising for all quasi-identifiers, or one for each that is named."""
     named = value if isinstance(value, dict) else {"": value}
     if not all(isinstance(name, str) for name in named):
         raise fault("must name quasi-identifiers as text; put the names in quotes")
@@ -51,7 +51,7 @@ class Generalising(MethodSpec):
     exactly, by its hierarchy."""
 
     def way_of(self, qid: str) -> Generalisation | None:
-        """Returns how a quasi-identifier is published; None if the job leaves it open."""
+        """Return how a quasi-identifier is published; None if the job leaves it open."""
         return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
 
 
@@ -95,14 +95,14 @@ class MondrianMethod(Generalising):
         return self.order == "learnt" or (self.order is None and self.score == "ncp")
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what determines the cuts: of the order whether it is learnt, said or not; jobs of listed orders keep their digest."""
+        """Return what determines the cuts: of the order whether it is learnt, said or not; jobs of listed orders keep their digest."""
         content = super().canonical()
         del content["order"]
         return content | ({"order": "learnt"} if self.learns_order else {})
 
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Returns what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
+    """Return what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
     faults = ways_faults(method, qids, intervals)
     if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
         faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
@@ -110,7 +110,7 @@ def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) 
 
 
 def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Returns where what a method publishes does not fit the quasi-identifiers or how intervals are written, each with its place."""
+    """Return where what a method publishes does not fit the quasi-identifiers or how intervals are written, each with its place."""
     ways, known, faults = method.get("generalisation"), list(names(qids)), []
     if isinstance(ways, Mapping):
         unexpected = [str(name) for name in ways if name not in known]

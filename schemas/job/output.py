@@ -40,12 +40,12 @@ class Output(StrictModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what was asked of the files; nothing where it is what was always written."""
+        """Return what was asked of the files; nothing where it is what was always written."""
         return {} if self == Output() else super().canonical()
 
 
 def published_names(qids: object, bounds: bool) -> list[str]:
-    """Returns the columns under which quasi-identifiers, read or not yet read, are published."""
+    """Return the columns under which quasi-identifiers, read or not yet read, are published."""
     found: list[str] = []
     for qid in qids if isinstance(qids, list) else []:
         given = qid if isinstance(qid, Mapping) else vars(qid) if hasattr(qid, "hierarchy") else {}
@@ -57,7 +57,7 @@ def published_names(qids: object, bounds: bool) -> list[str]:
 
 
 def partition_faults(columns: list[str], published: list[str], others: list[str]) -> list[str]:
-    """Returns why columns cannot be folders: the values of a folder's name are read by whoever may list files.
+    """Return why columns cannot be folders: the values of a folder's name are read by whoever may list files.
 
     Args:
         columns: What ``partition_by`` names.

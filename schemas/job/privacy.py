@@ -29,7 +29,7 @@ class Privacy(StrictModel):
         return list(dict.fromkeys([*self.l, *self.t]))
 
     def with_others(self, sensitive: Sequence[str]) -> list[str]:
-        """Returns these and then the other sensitive columns: all whose values are kept beside the persons of a release, in their order."""
+        """Return these and then the other sensitive columns: all whose values are kept beside the persons of a release, in their order."""
         return list(dict.fromkeys([*self.columns, *sensitive]))
 
     @property
@@ -38,7 +38,7 @@ class Privacy(StrictModel):
         return models_in_job(dict(self))
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
+        """Return what is promised, fit to be published: hierarchies, which hold values, are left out."""
         promised: dict[str, Any] = {"k": self.k}
         for kind, column, spec in self.models:
             promised.setdefault(kind.section, {})[column] = spec.summary()
@@ -46,7 +46,7 @@ class Privacy(StrictModel):
 
 
 def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
-    """Returns the privacy models, read or not yet read, that are not known to a method's compiled cuts, each with its place.
+    """Return the privacy models, read or not yet read, that are not known to a method's compiled cuts, each with its place.
 
     Args:
         privacy: Models by section and column.
@@ -99,7 +99,7 @@ SUPPRESSIONS = Registry(
 
 
 def share_of_records(value: Decimal) -> Decimal:
-    """Returns a share of the records."""
+    """Return a share of the records."""
     if not 0 <= value <= 1:
         raise fault("must be a share of the records, from 0 to 1")
     return value
@@ -131,5 +131,5 @@ class Suppression(StrictModel):
         return self.masks or self.rounds > 0
 
     def canonical(self) -> dict[str, Any]:
-        """Returns the fields in canonical form; a job without rounds is the job that it was before there were any."""
+        """Return the fields in canonical form; a job without rounds is the job that it was before there were any."""
         return {name: value for name, value in super().canonical().items() if name != "rounds" or value}

@@ -11,7 +11,7 @@ from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
 
 
 def deviations(value: Decimal) -> Decimal:
-    """Returns how many standard deviations above the mean a threshold lies."""
+    """Return how many standard deviations above the mean a threshold lies."""
     if value < 0:
         raise fault("must be a number of standard deviations, 0 or more")
     return value
@@ -99,7 +99,7 @@ class ClusteringMethod(_Shared):
 
 
 def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: object) -> list[str]:
-    """Returns what does not fit between the settings of semantic clustering, each with its place."""
+    """Return what does not fit between the settings of semantic clustering, each with its place."""
     if method.get("exchange") and method.get("generalisation") == "level":
         return [
             "method.exchange: generalisation: level publishes the groups that made a block, and after an exchange none did; say one of both"

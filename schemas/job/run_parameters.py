@@ -33,7 +33,7 @@ JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=409
 
 
 def _optional(schema: dict[str, Any]) -> None:
-    """Shows what may be left out as the one field that it is; Prefect's form would ask for its type first."""
+    """Show what may be left out as the one field that it is; Prefect's form would ask for its type first."""
     schema.pop("default", None)
     schema |= next(choice for choice in schema.pop("anyOf") if choice["type"] != "null")
 
@@ -63,7 +63,7 @@ class RunParameters(BaseModel):
 
     @classmethod
     def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
-        """Returns the parameters of a run that the command line asks for."""
+        """Return the parameters of a run that the command line asks for."""
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:

@@ -28,17 +28,17 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_address(text: str) -> bool:
-    """Tells whether a path is an address in an object store and not a path of this machine."""
+    """Return whether a path is an address in an object store and not a path of this machine."""
     return "://" in text
 
 
 def holds_secret(text: str) -> bool:
-    """Tells whether an address carries a password or a key."""
+    """Return whether an address carries a password or a key."""
     return any(pattern.search(text) for pattern in (*_SECRETS, _KEY_IN_BUCKET))
 
 
 def address_faults(text: str) -> list[str]:
-    """Returns what is wrong with a path where it is an address; nothing for a path of this machine."""
+    """Return what is wrong with a path where it is an address; nothing for a path of this machine."""
     if not is_address(text):
         return []
     if holds_secret(text):
@@ -52,7 +52,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def as_target(value: object) -> Path | str:
-    """Returns a folder as a path, or an address in an object store as text, without a slash at its end."""
+    """Return a folder as a path, or an address in an object store as text, without a slash at its end."""
     if isinstance(value, str) and is_address(value):
         if faults := address_faults(value):
             raise fault(*faults)
@@ -61,7 +61,7 @@ def as_target(value: object) -> Path | str:
 
 
 def as_work(value: object) -> Path | str:
-    """Returns a folder as a path, or a prefix of a bucket as an address, without a slash at its end."""
+    """Return a folder as a path, or a prefix of a bucket as an address, without a slash at its end."""
     work = as_target(value)
     if isinstance(work, str) and not _PREFIX.fullmatch(work):
         # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
@@ -70,7 +70,7 @@ def as_work(value: object) -> Path | str:
 
 
 def database_address(value: object) -> object:
-    """Returns the address of a database."""
+    """Return the address of a database."""
     if not isinstance(value, str) or not value.startswith(("postgresql://", "postgres://")):
         raise fault("must be an address such as postgresql://reader@host/database, written as text")
     if holds_secret(value):
@@ -82,7 +82,7 @@ def database_address(value: object) -> object:
 
 
 def variable(value: str) -> str:
-    """Returns the name of an environment variable."""
+    """Return the name of an environment variable."""
     # What stands here instead may be the address itself with its password, and is not repeated.
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
@@ -122,7 +122,7 @@ class Connection(StrictModel):
         return self
 
     def identity_without_secret(self, folder: Path) -> str:
-        """Returns what tells connections apart without a secret: the address, or where it is kept."""
+        """Return what tells connections apart without a secret: the address, or where it is kept."""
         return f"uri {self.uri}" if self.uri else f"env {self.env}" if self.env else f"file {folder / (self.file or '')}"
 
 
@@ -134,7 +134,7 @@ _MOST_PRECISION = 38
 
 
 def column_type(value: object) -> str:
-    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``."""
+    """Return a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``."""
     words = alternatives(TYPES)
     if not isinstance(value, str):
         raise fault(f"must be {words}")
@@ -151,7 +151,7 @@ def column_type(value: object) -> str:
 
 
 def path_list(value: object) -> object:
-    """Returns one path or several as a list."""
+    """Return one path or several as a list."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
         raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
@@ -161,14 +161,14 @@ def path_list(value: object) -> object:
 
 
 def null_texts(values: list[str]) -> list[str]:
-    """Returns the texts that stand for null."""
+    """Return the texts that stand for null."""
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
 
 
 def suffix(path: str) -> str:
-    """Returns the last suffix of a path in lower case, compression apart: ``.csv`` for ``a/B.CSV.gz``."""
+    """Return the last suffix of a path in lower case, compression apart: ``.csv`` for ``a/B.CSV.gz``."""
     name = path.lower().rsplit("/", 1)[-1]
     for ending in _COMPRESSION:
         name = name.removesuffix(ending)
@@ -176,26 +176,26 @@ def suffix(path: str) -> str:
 
 
 def readable_format(value: object) -> object:
-    """Lets all through but the names of known formats that are not read."""
+    """Let all through but the names of known formats that are not read."""
     if isinstance(value, str) and value not in FORMATS and (words := unsupported_format_sentence(f".{value.lower()}")):
         raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
     return value
 
 
 def inferred_format(read: dict[str, Any]) -> str:
-    """Returns the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
+    """Return the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
     if not read["path"] and read.get("connection"):
         return format_of_connection().name
     return format_of_suffix(suffix(read["path"][0]) if read["path"] else "").name
 
 
 def inferred_delimiter(read: dict[str, Any]) -> str:
-    """Returns a tab for ``.tsv`` and a comma for everything else."""
+    """Return a tab for ``.tsv`` and a comma for everything else."""
     return "\t" if read["path"] and suffix(read["path"][0]) == ".tsv" else ","
 
 
 def statement_text(value: str) -> str:
-    """Returns a statement without the semicolon that ends it."""
+    """Return a statement without the semicolon that ends it."""
     text = value.strip().removesuffix(";").rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
@@ -266,6 +266,6 @@ class Source(StrictModel):
         return faults
 
     def _says(self, name: str) -> bool:
-        """Tells whether a key that is written says anything but what holds without it."""
+        """Return whether a key that is written says anything but what holds without it."""
         field = type(self).model_fields[name]
         return bool(getattr(self, name) != field.default)

@@ -38,7 +38,7 @@ class Origins(NamedTuple):
 
 
 def origins(syntax: Syntax | None, banned: Callable[[Iterable[str]], list[str]]) -> Origins:
-    """Returns what a query does with columns that are never published.
+    """Return what a query does with columns that are never published.
 
     Args:
         syntax: The statement as DuckDB's ``json_serialize_sql`` tells it; None where it cannot be read.
@@ -125,12 +125,12 @@ class _Reading:
 
 
 def _name(item: Syntax) -> str:
-    """Returns the name under which a listed expression goes out, as far as it has one."""
+    """Return the name under which a listed expression goes out, as far as it has one."""
     return str(item.get("alias") or (item.get("column_names") or [""])[-1])
 
 
 def _parts(syntax: Any) -> Iterator[Syntax]:
-    """Yields all objects of a statement, the outer ones first."""
+    """Yield all objects of a statement, the outer ones first."""
     if isinstance(syntax, Mapping):
         yield syntax
     for inner in syntax.values() if isinstance(syntax, Mapping) else syntax if isinstance(syntax, list) else ():
@@ -195,13 +195,13 @@ class Policy(StrictModel):
         return self._digest
 
     def banned(self, columns: Iterable[str]) -> list[str]:
-        """Returns those of the columns that may never be published, in their order, however their names are written."""
+        """Return those of the columns that may never be published, in their order, however their names are written."""
         patterns = [pattern.casefold() for pattern in self.never_published]
         return [name for name in columns if any(fnmatchcase(name.casefold(), pattern) for pattern in patterns)]
 
 
 def read_policy(path: str) -> Policy:
-    """Returns the policy of a YAML file."""
+    """Return the policy of a YAML file."""
     if not path.strip():
         raise PolicyError.unreadable(path, ["SKALD_POLICY is set and empty; give it the path of a policy, or unset it"])
     try:
@@ -227,7 +227,7 @@ def read_policy(path: str) -> Policy:
 
 
 def policy_faults(policy: Policy, job: Job) -> list[str]:
-    """Returns what a job asks less of than the policy does, a sentence each; columns that only the source names are not among them."""
+    """Return what a job asks less of than the policy does, a sentence each; columns that only the source names are not among them."""
     faults = []
     if job.privacy.k < policy.privacy.k:
         faults.append(f"privacy.k is {job.privacy.k:,}, and the policy asks for {policy.privacy.k:,} or more")
@@ -247,7 +247,7 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
 
 
 def named_columns(job: Job) -> list[str]:
-    """Returns the columns that a release of a job would hold in some form, as far as the job names them."""
+    """Return the columns that a release of a job would hold in some form, as far as the job names them."""
     columns = job.columns
     insensitive = [] if columns.insensitive == REST else columns.insensitive
     qids = [qid.name for qid in columns.quasi_identifiers]
@@ -255,7 +255,7 @@ def named_columns(job: Job) -> list[str]:
 
 
 def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]:
-    """Returns why a query does not tell that nothing goes out which the policy never lets out, a sentence each.
+    """Return why a query does not tell that nothing goes out which the policy never lets out, a sentence each.
 
     Args:
         policy: The policy.
@@ -274,7 +274,7 @@ def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]
 
 
 def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
-    """Returns a sentence for each published column that the policy never lets out."""
+    """Return a sentence for each published column that the policy never lets out."""
     return [
         f"column '{name}' is never to be published; list it under withheld, or under identifiers by its name alone"
         for name in policy.banned(published)
@@ -282,7 +282,7 @@ def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
 
 
 def _rebuild() -> None:
-    """Makes the model anew, with the methods that there are."""
+    """Make the model anew, with the methods that there are."""
     Policy.model_rebuild(force=True)
 
 

@@ -70,11 +70,11 @@ class PrivacyKind:
     of_presence: bool = False
 
     def broken(self, column: str, spec: Any) -> str:
-        """Returns what is wrong with classes that fail, to follow their number."""
+        """Return what is wrong with classes that fail, to follow their number."""
         raise NotImplementedError
 
     def proven(self, column: str) -> str:
-        """Returns the sentence on a recount that found no failing class."""
+        """Return the sentence on a recount that found no failing class."""
         raise NotImplementedError
 
 
@@ -85,11 +85,11 @@ class DiversityKind(PrivacyKind):
     section: ClassVar[Literal["l", "t"]] = "l"
 
     def broken(self, column: str, spec: Any) -> str:
-        """Returns what is wrong with classes that fail."""
+        """Return what is wrong with classes that fail."""
         return f"lack the l-diversity of '{column}' that the job promises"
 
     def proven(self, column: str) -> str:
-        """Returns the sentence on a recount that found no failing class."""
+        """Return the sentence on a recount that found no failing class."""
         return f"l-diversity of '{column}' was counted in every class; none fails."
 
 
@@ -101,11 +101,11 @@ class DistanceKind(PrivacyKind):
     of_whole: ClassVar[bool] = True
 
     def broken(self, column: str, spec: Any) -> str:
-        """Returns what is wrong with classes that fail."""
+        """Return what is wrong with classes that fail."""
         return f"are farther from the whole in '{column}' than t = {spec.t}"
 
     def proven(self, column: str) -> str:
-        """Returns the sentence on a recount that found no failing class."""
+        """Return the sentence on a recount that found no failing class."""
         return f"The distance of '{column}' from the whole source was measured in every class; none is above t."
 
 
@@ -206,12 +206,12 @@ DIVERSITY_SCHEMAS, DISTANCE_SCHEMAS = Schemas(DIVERSITIES), Schemas(DISTANCES)
 
 
 def diversity_of(value: object) -> str | None:
-    """Returns the model of l-diversity whose key a mapping holds."""
+    """Return the model of l-diversity whose key a mapping holds."""
     return kind_named(value, DIVERSITY_SCHEMAS)
 
 
 def distance_of(value: object) -> str | None:
-    """Returns the distance of t-closeness that a mapping names."""
+    """Return the distance of t-closeness that a mapping names."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     name = value.get("distance", next(iter(DISTANCES))) if isinstance(value, Mapping) else None
@@ -219,7 +219,7 @@ def distance_of(value: object) -> str | None:
 
 
 def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
-    """Yields the entry of each model that is asked for, the column, and what is said of it.
+    """Yield the entry of each model that is asked for, the column, and what is said of it.
 
     Args:
         privacy: Specs, or what they are made of or published as, by section (``l``, ``t``) and column; what is none is passed over.
@@ -233,7 +233,7 @@ def models_in_job(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str
 
 
 def check_diversity(value: Any) -> Any:
-    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none."""
+    """Return what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):
@@ -247,7 +247,7 @@ def check_diversity(value: Any) -> Any:
 
 
 def check_distance(value: Any) -> Any:
-    """Returns what is said of a sensitive column if its distance is known."""
+    """Return what is said of a sensitive column if its distance is known."""
     if isinstance(value, StrictModel):
         return value
     if not isinstance(value, Mapping):

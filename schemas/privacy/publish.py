@@ -43,7 +43,7 @@ class Publishing(StrictModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what is said and nothing else."""
+        """Return what is said and nothing else."""
         return {name: value for name, value in super().canonical().items() if value is not None}
 
 
@@ -68,7 +68,7 @@ class ColumnPublication(BaseModel):
 
 
 def publish_entry(value: object) -> object:
-    """Returns how a column is published, of which faults are told in one sentence."""
+    """Return how a column is published, of which faults are told in one sentence."""
     if isinstance(value, Publishing) or (isinstance(value, str) and value in {EXACT, SHARED}):
         return value
     if not isinstance(value, Mapping):
@@ -84,12 +84,12 @@ Publish = Annotated[
 
 
 def canonical_way(way: Way) -> Any:
-    """Returns how a column is published as JSON-able data, the same for the same meaning."""
+    """Return how a column is published as JSON-able data, the same for the same meaning."""
     return way if isinstance(way, str) else plain(way)
 
 
 def treatment_sentence(way: Any, k: int) -> str:
-    """Returns how a column is published, in words; of a job, or as a manifest says it."""
+    """Return how a column is published, in words; of a job, or as a manifest says it."""
     said = canonical_way(way) if not isinstance(way, Mapping) else way
     if said == SHARED:
         return f"shared: every value is that of at least {k:,}, others on a grid, '{OTHER}' or withheld"
@@ -104,5 +104,5 @@ def treatment_sentence(way: Any, k: int) -> str:
 
 
 def counts_people(way: Way) -> bool:
-    """Tells whether every value that is published is shared by people who are counted."""
+    """Return whether every value that is published is shared by people who are counted."""
     return way == SHARED or (isinstance(way, Publishing) and way.microaggregate is not None)

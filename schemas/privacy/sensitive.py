@@ -13,21 +13,21 @@ FIRST = ("distinct", "entropy", "recursive")
 
 
 def from_0_to_1(value: Decimal) -> Decimal:
-    """Returns a share."""
+    """Return a share."""
     if not 0 <= value <= 1:
         raise fault("must be a number from 0 to 1")
     return value
 
 
 def at_least_one(value: Decimal) -> Decimal:
-    """Returns a number of 1 or more."""
+    """Return a number of 1 or more."""
     if value < 1:
         raise fault("must be 1 or more")
     return value
 
 
 def positive(value: Decimal) -> Decimal:
-    """Returns a positive number."""
+    """Return a positive number."""
     if value <= 0:
         raise fault("must be more than 0")
     return value
@@ -45,11 +45,11 @@ class DiversitySpec(StrictModel):
     """Whether a null counts: as no value, so that it adds nothing to l, or as a value like any other."""
 
     def canonical(self) -> dict[str, Any]:
-        """Returns the fields that determine a release's content, and the keys of the first models in any case."""
+        """Return the fields that determine a release's content, and the keys of the first models in any case."""
         return dict.fromkeys(FIRST) | super().canonical()
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is promised, fit to be published; of nulls only what is not usual."""
+        """Return what is promised, fit to be published; of nulls only what is not usual."""
         promised = self.model_dump(mode="json", exclude_none=True)
         return promised if promised.pop("nulls") == "none" else promised | {"nulls": "value"}
 
@@ -108,7 +108,7 @@ class ClosenessSpec(StrictModel):
         return self
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is promised, fit to be published: a hierarchy, which holds values, is left out."""
+        """Return what is promised, fit to be published: a hierarchy, which holds values, is left out."""
         return {"t": float(self.t), "distance": self.distance}
 
 

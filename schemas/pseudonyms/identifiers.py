@@ -24,7 +24,7 @@ class Identifier(StrictModel):
 
 
 def identifier_entries(value: object) -> object:
-    """Returns the list of identifiers unchanged."""
+    """Return the list of identifiers unchanged."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:
@@ -50,7 +50,7 @@ class _Entry:
 
     @staticmethod
     def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema of ``Identifier``, passed by where the column is dropped."""
+        """Return the schema of ``Identifier``, passed by where the column is dropped."""
 
         def read(entry: Any, inner: core_schema.ValidatorFunctionWrapHandler) -> Any:
             if isinstance(entry, str):
@@ -65,7 +65,7 @@ class _Entry:
 
     @staticmethod
     def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Returns what an editor may offer."""
+        """Return what an editor may offer."""
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(schema)]}
 
 
@@ -79,7 +79,7 @@ else:
 
 
 def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
-    """Yields column and treatment of the identifiers, read or not yet read, that are published as pseudonyms of a known kind."""
+    """Yield column and treatment of the identifiers, read or not yet read, that are published as pseudonyms of a known kind."""
     for entry in identifiers if isinstance(identifiers, list) else []:
         kind, name = treatment_of(_inside(entry, "treatment")), _inside(entry, "name")
         if kind is not None and isinstance(name, str):
@@ -87,7 +87,7 @@ def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
 
 
 def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:
-    """Returns a sentence per treatment, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
+    """Return a sentence per treatment, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
     faults = []
     for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
         kind = treatment_of(_inside(entry, "treatment"))

@@ -156,17 +156,17 @@ SCHEMAS = Schemas(TREATMENTS)
 
 
 def treatment_of(value: object) -> str | None:
-    """Returns the treatment whose key a mapping holds."""
+    """Return the treatment whose key a mapping holds."""
     return kind_named(value, SCHEMAS)
 
 
 def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
-    """Returns the entry of a treatment."""
+    """Return the entry of a treatment."""
     return TREATMENTS[spec.kind]
 
 
 def check_treatment(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one treatment is named in it."""
+    """Return ``value`` unchanged if exactly one treatment is named in it."""
     return one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")
 
 

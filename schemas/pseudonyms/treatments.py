@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 def exactly_one_source(value: object) -> object:
-    """Returns ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown."""
+    """Return ``value`` unchanged if it names one place; what it holds otherwise may be the key itself and is never shown."""
     if isinstance(value, StrictModel):
         return value
     if (
@@ -63,7 +63,7 @@ _KINDS = ((string.digits, 10), (string.hexdigits, 16), (string.printable, 64))
 
 
 def is_strong(key: bytes) -> bool:
-    """Tells whether a key can hold 128 bits: by its length and the kind of characters that it is written in.
+    """Return whether a key can hold 128 bits: by its length and the kind of characters that it is written in.
 
     Sixteen random bytes can, or 32 hexadecimal digits, 39 decimal ones, 22 of base 64. A sentence of that length passes too: what cannot
     be seen from a key is how it was chosen.
@@ -140,7 +140,7 @@ def _replaces(pattern: str, replacement: str) -> bool:
 
 
 def full_match_pattern(pattern: str) -> str:
-    """Returns the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
+    """Return the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
     # In a group: of alternatives the first would else have the beginning alone, and the last the end.
     return rf"(?s)\A(?:{pattern})\z"
 

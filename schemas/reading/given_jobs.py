@@ -40,7 +40,7 @@ class GivenJob:
 
 
 def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
-    """Returns a job of plain data.
+    """Return a job of plain data.
 
     Args:
         data: What the YAML would say.
@@ -50,7 +50,7 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
 
 
 def scratch_job(job: Path | GivenJob) -> GivenJob:
-    """Returns a job whose release is removed again: it is not registered, and held against no other."""
+    """Return a job whose release is removed again: it is not registered, and held against no other."""
     if isinstance(job, GivenJob):
         return replace(job, scratch=True)
     text, faults = read_text(job)
@@ -60,7 +60,7 @@ def scratch_job(job: Path | GivenJob) -> GivenJob:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them."""
+    """Return settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them."""
     return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
 
 
@@ -74,7 +74,7 @@ def _written(data: object, where: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Returns data of which every part has a form in JSON; what has none is left for it to refuse."""
+    """Return data of which every part has a form in JSON; what has none is left for it to refuse."""
     if isinstance(value, Mapping):
         return {_key(key): _plain(part) for key, part in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):

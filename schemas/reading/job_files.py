@@ -19,7 +19,7 @@ from schemas.reading.yaml_reading import parse
 
 
 def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[str]:
-    """Puts the settings into ``data``, in order, and returns what is wrong with them.
+    """Put the settings into ``data``, in order, and return what is wrong with them.
 
     A key that does not exist is put there all the same: whether it may is the job's affair, which knows what it resembles.
     """
@@ -41,7 +41,7 @@ def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[s
 
 
 def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object) -> list[str]:
-    """Returns the faults of a job, those that lie where a setting was replaced with the setting's key behind them.
+    """Return the faults of a job, those that lie where a setting was replaced with the setting's key behind them.
 
     Args:
         faults: Sentences, each with its place in front.
@@ -54,7 +54,7 @@ def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object)
 
 
 def _is_at(fault: str, at: str) -> bool:
-    """Tells whether the place in front of a fault is that of a setting or below it; above it the fault must name the setting's key."""
+    """Return whether the place in front of a fault is that of a setting or below it; above it the fault must name the setting's key."""
     if fault.startswith((f"{at}:", f"{at}.", f"{at}[")):
         return True
     told, _, said = fault.partition(": ")
@@ -62,7 +62,7 @@ def _is_at(fault: str, at: str) -> bool:
 
 
 def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> None:
-    """Sets one entry of nested mappings and lists; mappings that are missing on the way are made."""
+    """Set one entry of nested mappings and lists; mappings that are missing on the way are made."""
     here: Any = data
     for step, key in enumerate(keys):
         last = step == len(keys) - 1
@@ -81,7 +81,7 @@ def set_nested_key(data: dict[str, object], keys: list[str], value: object) -> N
 
 
 def entry(entries: list[object], key: str) -> int:
-    """Returns the position that ``key`` names in a list."""
+    """Return the position that ``key`` names in a list."""
     if not key.isdecimal() or int(key) >= len(entries):
         raise MisplacedError(f"give a position in the list, from 0 to {len(entries) - 1}" if entries else "the list there is empty")
     return int(key)
@@ -94,7 +94,7 @@ class JobModel(StrictModel):
     _is_scratch: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any) -> None:
-        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
+        """Take the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
         if isinstance(context, Mapping) and "folder" in context:
             self._is_scratch = bool(context.get("scratch"))
             self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
@@ -116,7 +116,7 @@ Model = TypeVar("Model", bound=JobModel)
 def read_job(
     model: type[Model], version: int, path: Path | GivenJob, overrides: Sequence[str], between: Callable[[dict[str, Any]], list[str]]
 ) -> Model:
-    """Returns the job of a YAML file, with single settings replaced.
+    """Return the job of a YAML file, with single settings replaced.
 
     Args:
         model: The kind of job.
@@ -144,14 +144,14 @@ def read_job(
 
 
 def _content(path: Path | GivenJob) -> tuple[dict[str, Any] | None, list[str]]:
-    """Returns what a job file holds, None where it holds no mapping, and what is wrong with its text."""
+    """Return what a job file holds, None where it holds no mapping, and what is wrong with its text."""
     text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     data, unread = parse(text) if not faults else (None, [])
     return data if isinstance(data, dict) else None, faults + unread
 
 
 def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
-    """Tells whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
+    """Return whether a job file is of several tables; one that cannot be read is not, and whoever loads it says what is wrong."""
     text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     # Only an escape could spell the key in another way. So most jobs of one table are not read a second time.
     if faults or not any("tables" in said or "\\" in said for said in (text, *overrides)):
@@ -164,5 +164,5 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
 
 
 def names_tables(data: Mapping[str, Any]) -> bool:
-    """Tells whether the content of a job is of the version that has several tables."""
+    """Return whether the content of a job is of the version that has several tables."""
     return type(data.get("version")) is int and data["version"] == TABLES_VERSION

@@ -30,13 +30,13 @@ _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
 def fault(*sentences: str) -> PydanticCustomError:
-    """Returns what a validator raises: one or more sentences, which name columns and counts but never a value of the input."""
+    """Return what a validator raises: one or more sentences, which name columns and counts but never a value of the input."""
     # Sentences go in as context: in the template a brace of a column's name would be taken for a field.
     return PydanticCustomError("fault", "{text}", {"text": "; ".join(sentences), "sentences": sentences})
 
 
 def alternatives(words: Iterable[str]) -> str:
-    """Returns ``'a', 'b' or 'c'``."""
+    """Return ``'a', 'b' or 'c'``."""
     *rest, last = [f"'{word}'" for word in words]
     return f"{', '.join(rest)} or {last}" if rest else last
 
@@ -52,7 +52,7 @@ class LaterJsonSchema:
     make: Callable[[], JsonSchemaValue]
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describes the field by the schema alone."""
+        """Describe the field by the schema alone."""
         return self.make()
 
 
@@ -68,7 +68,7 @@ class StrictModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describes each field by the text below it; Pydantic itself would read the source of every model whenever it is imported."""
+        """Describe each field by the text below it; Pydantic itself would read the source of every model whenever it is imported."""
         made = handler(schema)
         fields = handler.resolve_ref_schema(made).get("properties", {})
         for name, text in attribute_texts(cls).items():
@@ -77,7 +77,7 @@ class StrictModel(BaseModel):
         return made
 
     def canonical(self) -> dict[str, Any]:
-        """Returns the fields that determine a release's content as JSON-able data, equal for equal meanings."""
+        """Return the fields that determine a release's content as JSON-able data, equal for equal meanings."""
         defaults = _defaults_of_later_fields(type(self))
         names = [name for name in type(self).model_fields if name not in self.uncounted]
         return {name: plain(getattr(self, name)) for name in names if name not in defaults or getattr(self, name) != defaults[name]}
@@ -85,12 +85,12 @@ class StrictModel(BaseModel):
 
 @cache
 def _defaults_of_later_fields(model: type[StrictModel]) -> dict[str, Any]:
-    """Returns the defaults of the fields that came later. Pydantic looks at the signature of each default's factory: a millisecond."""
+    """Return the defaults of the fields that came later. Pydantic looks at the signature of each default's factory: a millisecond."""
     return {name: model.model_fields[name].get_default(call_default_factory=True) for name in model.counted_if_set}
 
 
 def attribute_texts(model: type[StrictModel]) -> dict[str, str]:
-    """Returns the text below each field of a model, by name, those that it inherits included."""
+    """Return the text below each field of a model, by name, those that it inherits included."""
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, StrictModel) and owner is not StrictModel:
@@ -111,7 +111,7 @@ class MethodSpec(StrictModel):
 
 
 def plain(value: object) -> Any:
-    """Returns ``value`` as JSON-able data; decimals become their shortest text, models their canonical form."""
+    """Return ``value`` as JSON-able data; decimals become their shortest text, models their canonical form."""
     if isinstance(value, StrictModel):
         return value.canonical()
     if isinstance(value, Decimal):
@@ -138,20 +138,20 @@ class Choice:
     tag: str | Callable[[Any], str | None]
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the tagged union of the models."""
+        """Return the tagged union of the models."""
         choices = {tag: handler.generate_schema(model) for tag, model in self.models.items()}
         return core_schema.tagged_union_schema(choices, discriminator=self.tag)
 
 
 def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:
-    """Returns the kind of a model, or the one whose key a mapping holds."""
+    """Return the kind of a model, or the one whose key a mapping holds."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     return next((kind for kind in models if isinstance(value, Mapping) and kind in value), None)
 
 
 def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, several: str, takes: str = "a mapping") -> Any:
-    """Returns ``value`` unchanged if exactly one kind of model is named in it.
+    """Return ``value`` unchanged if exactly one kind of model is named in it.
 
     Args:
         value: A model, or what is to become one.
@@ -175,7 +175,7 @@ def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, sev
 
 
 def exact_decimal(value: object) -> Decimal:
-    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction."""
+    """Return the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction."""
     if isinstance(value, str) and _PERCENTAGE.fullmatch(value.strip()):
         raise fault("must be a number: write 2 % as 0.02, without quotes")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -193,7 +193,7 @@ def exact_decimal(value: object) -> Decimal:
 
 
 def as_path(value: object) -> Path:
-    """Returns a path from non-empty text."""
+    """Return a path from non-empty text."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -202,21 +202,21 @@ def as_path(value: object) -> Path:
 
 
 def one_character(value: object) -> str:
-    """Returns text of exactly one character that does not end a line."""
+    """Return text of exactly one character that does not end a line."""
     if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
         raise fault("must be a single character")
     return value
 
 
 def title(value: object) -> str:
-    """Returns a line of text of 1 to 200 characters."""
+    """Return a line of text of 1 to 200 characters."""
     if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
         raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
     return value.strip()
 
 
 def integer_one(value: object) -> object:
-    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python."""
+    """Let ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python."""
     if type(value) is int and value == TABLES_VERSION:
         raise fault(OF_TABLES)
     if type(value) is not int or value != 1:
@@ -235,7 +235,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
 
 def job_name(value: str) -> str:
-    """Returns a name that is safe as the name of a folder."""
+    """Return a name that is safe as the name of a folder."""
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
@@ -253,7 +253,7 @@ _MOST_MEMORY = 2**63
 
 
 def memory_bytes(value: object) -> int:
-    """Returns a memory budget in bytes.
+    """Return a memory budget in bytes.
 
     Args:
         value: a number of bytes, or text such as ``1GB`` (10^9), ``2GiB`` (2 * 2^30), ``1.5 GB``; case does not matter.

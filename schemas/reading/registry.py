@@ -54,13 +54,13 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             self._add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Adds an entry; models that were made before know it from here on."""
+        """Add an entry; models that were made before know it from here on."""
         self._add(entry)
         _tell()
 
     @contextmanager
     def having(self, entry: Entry) -> Iterator[None]:
-        """Adds an entry until the block ends."""
+        """Add an entry until the block ends."""
         self.add(entry)
         try:
             yield
@@ -106,7 +106,7 @@ class OneOf:
         self._registry = registry
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema of one of the names."""
+        """Return the schema of one of the names."""
         # As they are now: an entry that is added later has the models made anew.
         return core_schema.literal_schema(list(self._registry))
 
@@ -115,7 +115,7 @@ class Loadable(Protocol):
     """What gives code when it is asked for it."""
 
     def load(self) -> Any:
-        """Returns the code."""
+        """Return the code."""
 
     @property
     def module(self) -> str:
@@ -129,7 +129,7 @@ class CodeAtHand:
     code: Any
 
     def load(self) -> Any:
-        """Returns the code."""
+        """Return the code."""
         return self.code
 
     @property
@@ -154,17 +154,17 @@ class Code:
         return self.path.split(":")[0]
 
     def load(self) -> Any:
-        """Returns what the path leads to."""
+        """Return what the path leads to."""
         module, name = self.path.split(":")
         return getattr(import_module(module), name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Calls the function."""
+        """Call the function."""
         return self.load()(*arguments, **named)
 
 
 def watch(rebuild: Callable[[], None]) -> None:
-    """Lets ``rebuild`` be called whenever an entry comes or goes."""
+    """Let ``rebuild`` be called whenever an entry comes or goes."""
     _watching.append(rebuild)
 
 

@@ -15,7 +15,7 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 
 
 def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
-    """Opens a regular file for reading.
+    """Open a regular file for reading.
 
     Args:
         path: The file, or a link to it.
@@ -40,7 +40,7 @@ def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> B
 
 
 def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
-    """Returns what a regular file holds; arguments and errors are those of ``open_regular``."""
+    """Return what a regular file holds; arguments and errors are those of ``open_regular``."""
     with open_regular(path, most, links=links) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
@@ -52,7 +52,7 @@ def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> byt
 
 
 def lines_within(text: TextIO, most: int) -> Iterator[str]:
-    """Yields the lines of a text that was opened, as long as they are not too many characters: a line need not have an end."""
+    """Yield the lines of a text that was opened, as long as they are not too many characters: a line need not have an end."""
     while line := text.readline(most + 1):
         most -= len(line)
         if most < 0:
@@ -61,7 +61,7 @@ def lines_within(text: TextIO, most: int) -> Iterator[str]:
 
 
 def read_text(path: Path) -> tuple[str, list[str]]:
-    """Returns the file's text, or why there is none."""
+    """Return the file's text, or why there is none."""
     try:
         return content_of(path, MOST_TEXT).decode("utf-8-sig"), []
     except UnicodeDecodeError as error:

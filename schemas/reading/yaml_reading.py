@@ -28,7 +28,7 @@ _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
 def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
-    """Returns the data of a YAML document and what is wrong with it as text.
+    """Return the data of a YAML document and what is wrong with it as text.
 
     Args:
         text: the document.
@@ -48,7 +48,7 @@ def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Returns the root node of a document, None if it is empty."""
+    """Return the root node of a document, None if it is empty."""
     sentence = "not valid YAML"
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
@@ -74,7 +74,7 @@ class _Reading:
         self.open: set[int] = set()
 
     def value(self, node: yaml.Node, loc: Loc) -> object:
-        """Returns the data of a node; aliases are read anew wherever they stand."""
+        """Return the data of a node; aliases are read anew wherever they stand."""
         self.count += 1
         if id(node) in self.open or self.count > _MOST_NODES:
             raise UnreadableError(f"an alias makes the job endless or too large (line {node.start_mark.line + 1}); write it out")
@@ -89,18 +89,18 @@ class _Reading:
         return read
 
     def whole(self, node: yaml.ScalarNode) -> None:
-        """Puts whole characters in the place of halves, which only escapes can write, and notes that there were any."""
+        """Put whole characters in the place of halves, which only escapes can write, and notes that there were any."""
         node.value, halves = _HALVES.subn("\ufffd", node.value)
         if halves:
             line = node.start_mark.line + 1
             self.faults.append(f"an escape such as \\ud800 stands for half a character (line {line}); write the character itself")
 
     def sequence(self, node: yaml.Node, loc: Loc) -> list[object]:
-        """Returns the entries of a sequence."""
+        """Return the entries of a sequence."""
         return [self.value(entry, (*loc, position)) for position, entry in enumerate(node.value)]
 
     def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, object]:
-        """Returns the entries of a mapping, keys as written; of a key that stands there twice the first."""
+        """Return the entries of a mapping, keys as written; of a key that stands there twice the first."""
         read: dict[str, object] = {}
         lines: dict[str, int] = {}
         for key, entry in node.value:
@@ -118,7 +118,7 @@ class _Reading:
 
 
 def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
-    """Returns a scalar by the rules of YAML 1.2; quoted ones, and plain ones that stand for data, are text."""
+    """Return a scalar by the rules of YAML 1.2; quoted ones, and plain ones that stand for data, are text."""
     text = str(node.value)
     if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:
         return text

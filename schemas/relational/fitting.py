@@ -18,14 +18,14 @@ _OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
 def column_list(value: object) -> list[str]:
-    """Returns the columns of a key or a reference: a name, several in one text with commas between them, or a list of names."""
+    """Return the columns of a key or a reference: a name, several in one text with commas between them, or a list of names."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []
 
 
 def table_faults(job: Mapping[str, Any]) -> list[str]:
-    """Returns what does not fit in a job of several tables."""
+    """Return what does not fit in a job of several tables."""
     faults = list[str]()
     tables = {str(name): _mapping(table) for name, table in _mapping(job.get("tables")).items()}
     faults += _name_faults(tables)
@@ -57,7 +57,7 @@ def _name_faults(tables: Mapping[str, object]) -> list[str]:
 
 
 def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns what does not fit in one table, or between it and those that it refers to."""
+    """Return what does not fit in one table, or between it and those that it refers to."""
     columns, place = _columns(table), f"tables.{name}"
     faults = [f"{place}.columns: {sentence}" for sentence in role_faults(columns)]
     faults += [
@@ -89,7 +89,7 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
 
 
 def lasting_treatments() -> list[str]:
-    """Returns the treatments of a key whose pseudonyms name rows, and are no values of a source."""
+    """Return the treatments of a key whose pseudonyms name rows, and are no values of a source."""
     return [name for name, kind in TREATMENTS.items() if kind.tells_apart and kind.meets == "never" and not kind.per_subject]
 
 
@@ -98,13 +98,13 @@ def _untreated(entries: object) -> object:
 
 
 def _treatment(entry: object) -> object:
-    """Returns the treatment of an identifier, read or not yet read; None where it is left out."""
+    """Return the treatment of an identifier, read or not yet read; None where it is left out."""
     said = entry.get("treatment") if isinstance(entry, Mapping) else getattr(entry, "treatment", None)
     return None if said == DROP else said
 
 
 def _treatment_faults(name: str, table: Mapping[str, Any], *, is_unit: bool) -> list[str]:
-    """Returns what does not fit of the identifiers of a table that have a treatment: the unit's key alone may have one."""
+    """Return what does not fit of the identifiers of a table that have a treatment: the unit's key alone may have one."""
     key, entries = column_list(table.get("key")), _columns(table).get("identifiers")
     faults = []
     for entry in entries if isinstance(entries, list) else []:

@@ -152,7 +152,7 @@ class TablesManifest(BaseModel):
 
     @property
     def source_name(self) -> None:
-        """Returns nothing: each table has a source of its own, and none names all."""
+        """Return nothing: each table has a source of its own, and none names all."""
 
     @property
     def records(self) -> int:

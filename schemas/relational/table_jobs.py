@@ -15,7 +15,7 @@ from schemas.relational.tables_job import TablesJob
 
 
 def table_job(job: TablesJob, name: str) -> Job:
-    """Returns the job of one table: its columns of key and references are read and not published by themselves."""
+    """Return the job of one table: its columns of key and references are read and not published by themselves."""
     table = job.tables[name]
     linking = list(dict.fromkeys([*table.key, *(column for columns in table.referring.values() for column in columns)]))
     # A key with a treatment is published as every key is, and not as a column of its own.
@@ -45,7 +45,7 @@ def table_job(job: TablesJob, name: str) -> Job:
 
 
 def persons_job(job: TablesJob) -> Job:
-    """Returns all tables as one of persons: the unit's columns under their own names, those of other tables under ``table.column``.
+    """Return all tables as one of persons: the unit's columns under their own names, those of other tables under ``table.column``.
 
     By it releases are compared, of several tables or of one: both know the columns of persons by the same names.
     """
@@ -74,33 +74,33 @@ def persons_job(job: TablesJob) -> Job:
 
 
 def of_persons(job: TablesJob, table: str, column: str) -> str:
-    """Returns the name of a table's column among those that all tables tell of a person."""
+    """Return the name of a table's column among those that all tables tell of a person."""
     return named(job.tree.unit, table, column)
 
 
 def named(unit: str, table: str, column: str) -> str:
-    """Returns the same, given the name of the unit."""
+    """Return the same, given the name of the unit."""
     return column if table == unit else f"{table}.{column}"
 
 
 def lasting_key(job: TablesJob) -> Identifier | None:
-    """Returns how the unit's key is published where the job gives a key or vault for it; None where pseudonyms are the release's own."""
+    """Return how the unit's key is published where the job gives a key or vault for it; None where pseudonyms are the release's own."""
     return next(iter(job.tables[job.tree.unit].columns.pseudonyms), None)
 
 
 def words_of_key(job: TablesJob) -> dict[str, str]:
-    """Returns in words what such a key is published as, by its column; nothing where pseudonyms are the release's own."""
+    """Return in words what such a key is published as, by its column; nothing where pseudonyms are the release's own."""
     one = lasting_key(job)
     return {one.name: treatment_kind(one.treatment).words} if one else {}
 
 
 def unit_job(job: TablesJob) -> Job:
-    """Returns the job of the unit's table, whose work folder is that of all."""
+    """Return the job of the unit's table, whose work folder is that of all."""
     return table_job(job, job.tree.unit)
 
 
 def tables_digest(job: TablesJob) -> str:
-    """Returns the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included."""
+    """Return the SHA-256, in hex, of all that determines a release's content, the bytes of hierarchy files included."""
     content = job.canonical()
     for name, table in content["tables"].items():
         of_table = table_job(job, name)

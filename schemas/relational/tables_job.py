@@ -35,7 +35,7 @@ from schemas.relational.tree import TableTree, tree_of
 
 
 def key_columns(value: object) -> object:
-    """Returns the columns of a key as a list."""
+    """Return the columns of a key as a list."""
     columns = column_list(value)
     if not columns or len(set(columns)) < len(columns):
         raise fault("must be a column's name or a list of them, each once")
@@ -203,12 +203,12 @@ class TablesJob(JobModel):
 
 
 def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
-    """Returns tables as ``table_faults`` takes them, columns as the models that they are."""
+    """Return tables as ``table_faults`` takes them, columns as the models that they are."""
     return {name: dict(table) | {"columns": dict(table.columns)} for name, table in tables.items()}
 
 
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:
-    """Returns the job of a YAML file, with single settings replaced.
+    """Return the job of a YAML file, with single settings replaced.
 
     Args:
         path: The job file, or what a program gives in its place.
@@ -218,7 +218,7 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
 
 
 def jobs_json_schema() -> dict[str, Any]:
-    """Returns the JSON schema of job files of one table or of several (draft 2020-12), for editors: the version tells which."""
+    """Return the JSON schema of job files of one table or of several (draft 2020-12), for editors: the version tells which."""
     definitions = models_json_schema([(Job, "validation"), (TablesJob, "validation")])[1]["$defs"]
     of_tables = {"properties": {"version": {"const": TABLES_VERSION}}, "required": ["version"]}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Job", "type": "object"}

@@ -26,7 +26,7 @@ class TableTree:
         return list(self.chains)
 
     def branch_of(self, table: str) -> str:
-        """Returns the table right below the unit that a table is or hangs from."""
+        """Return the table right below the unit that a table is or hangs from."""
         return (*self.chains[table], table)[1]
 
     @property
@@ -35,16 +35,16 @@ class TableTree:
         return [table for table, chain in self.chains.items() if len(chain) == 1]
 
     def within(self, branch: str) -> list[str]:
-        """Returns a table right below the unit and all that hang from it, each after those that it hangs from."""
+        """Return a table right below the unit and all that hang from it, each after those that it hangs from."""
         return [table for table in self.chains if table != self.unit and self.branch_of(table) == branch]
 
     def hangs_from(self, table: str) -> list[str]:
-        """Returns the tables whose rows may hang from rows of a table."""
+        """Return the tables whose rows may hang from rows of a table."""
         return [other for other, chain in self.chains.items() if table in chain]
 
 
 def tree_of(references: Mapping[str, Sequence[str]]) -> tuple[TableTree | None, list[str]]:
-    """Returns the tree of tables, or what is wrong with it.
+    """Return the tree of tables, or what is wrong with it.
 
     Args:
         references: The tables that each table refers to, one for each of its references.

@@ -31,7 +31,7 @@ class ClaimedLevels(BaseModel):
 
 
 def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: Sequence[int] = (), *, starred: bool) -> ClaimedLevels:
-    """Returns the claim of a release whose records are published at some nodes.
+    """Return the claim of a release whose records are published at some nodes.
 
     Args:
         names: The quasi-identifiers.
@@ -44,7 +44,7 @@ def claimed_levels(names: Sequence[str], nodes: Sequence[Sequence[int]], tops: S
 
 
 def claim_of(manifest: Manifest) -> ClaimedLevels | None:
-    """Returns what a manifest says of its labels; None where classes have labels of their own."""
+    """Return what a manifest says of its labels; None where classes have labels of their own."""
     if manifest.levels is None:
         return None
     remainder, names = manifest.remainder, list(manifest.levels)
@@ -68,7 +68,7 @@ SENTENCES: Mapping[Endpoints, str] = {
 
 
 def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
-    """Tells whether each class publishes a range of its own where the values of a quasi-identifier are numbers or dates."""
+    """Return whether each class publishes a range of its own where the values of a quasi-identifier are numbers or dates."""
     if METHODS[job.method.name].one_level:
         return False
     ways: Any = getattr(job.method, "generalisation", None)
@@ -78,14 +78,14 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
 
 
 def in_ranks(qid: QuasiIdentifier) -> bool:
-    """Tells whether the bins of a quasi-identifier are of ranks, so that they end at values of the source."""
+    """Return whether the bins of a quasi-identifier are of ranks, so that they end at values of the source."""
     return isinstance(qid.hierarchy, WidthsHierarchy) and qid.hierarchy.encode
 
 
 def endpoints_of(
     job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None, withheld: Collection[str] = ()
 ) -> dict[str, Endpoints]:
-    """Returns where ranges end, by each quasi-identifier that is published in ranges which end at values of the data.
+    """Return where ranges end, by each quasi-identifier that is published in ranges which end at values of the data.
 
     Args:
         job: The job.
@@ -105,7 +105,7 @@ def endpoints_of(
 
 
 def endpoint_sentences(endpoints: Mapping[str, Endpoints], unit: str) -> tuple[str, ...]:
-    """Returns where ranges end, a sentence for each way."""
+    """Return where ranges end, a sentence for each way."""
     told = []
     for way, words in SENTENCES.items():
         if names := [f"'{name}'" for name, mine in endpoints.items() if mine == way]:

@@ -51,7 +51,7 @@ IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "
 
 
 def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
-    """Returns a manifest that lists all files of its release and bears its seal, and what its file holds."""
+    """Return a manifest that lists all files of its release and bears its seal, and what its file holds."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.
     seal = hashlib.sha256(_text(open_one).encode()).hexdigest()
@@ -64,7 +64,7 @@ def _text(manifest: BaseModel) -> str:
 
 
 def has_valid_digest(content: bytes) -> bool:
-    """Tells whether a manifest's file holds what it was sealed with."""
+    """Return whether a manifest's file holds what it was sealed with."""
     found = _SEAL.search(content)
     if found is None:
         return False
@@ -72,7 +72,7 @@ def has_valid_digest(content: bytes) -> bool:
 
 
 def is_as_written(content: bytes, manifest: BaseModel) -> bool:
-    """Tells whether a manifest's file holds nothing but what was read of it: no key that nobody looks at, none twice, no other spelling."""
+    """Return whether a manifest's file holds only what was read of it: no unknown key, no key twice, no other spelling."""
     read, known = json.loads(content), manifest.model_dump(mode="json")
     if _more(read, known):
         return False
@@ -81,7 +81,7 @@ def is_as_written(content: bytes, manifest: BaseModel) -> bool:
 
 
 def _more(read: Any, known: Any) -> int:
-    """Returns how many keys one has that the other has not, at any depth."""
+    """Return how many keys one has that the other has not, at any depth."""
     if isinstance(read, dict) and isinstance(known, dict):
         return sum(_more(one, known[key]) if key in known else 1 for key, one in read.items())
     if isinstance(read, list) and isinstance(known, list):
@@ -90,7 +90,7 @@ def _more(read: Any, known: Any) -> int:
 
 
 def statement_of(manifest: Signable, content: bytes) -> bytes:
-    """Returns what is signed of a release: the digest of each of its files, and in short what it is.
+    """Return what is signed of a release: the digest of each of its files, and in short what it is.
 
     Args:
         manifest: The manifest.
@@ -109,7 +109,7 @@ def statement_of(manifest: Signable, content: bytes) -> bytes:
 
 
 def is_statement_of(payload: bytes, manifest: Signable, content: bytes) -> bool:
-    """Tells whether a signed statement is of the files of a release, each with the digest that the manifest lists.
+    """Return whether a signed statement is of the files of a release, each with the digest that the manifest lists.
 
     What it says of them in short may be worded otherwise by another version; whoever signed stands for it.
 
@@ -135,7 +135,7 @@ def _subjects(digests: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """Returns what the signature of an envelope is of: DSSE's pre-authentication encoding, by which no payload passes for another type."""
+    """Return what the signature of an envelope is of: DSSE's pre-authentication encoding, by which no payload passes for another type."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
@@ -154,13 +154,13 @@ class Envelope(NamedTuple):
     signature: bytes
 
     def text(self) -> str:
-        """Returns what ``manifest.sig`` holds."""
+        """Return what ``manifest.sig`` holds."""
         signatures = [{"keyid": SCHEME + self.key.hex(), "sig": _base64(self.signature)}]
         return json.dumps({"payloadType": PAYLOAD_TYPE, "payload": _base64(self.payload), "signatures": signatures}, indent=1) + "\n"
 
 
 def read_envelope(content: bytes) -> Envelope | None:
-    """Returns the envelope that a file holds; None where it is none, or not in the one form that is written."""
+    """Return the envelope that a file holds; None where it is none, or not in the one form that is written."""
     try:
         read: Mapping[str, Any] = json.loads(content)
         [one] = read["signatures"]

@@ -18,7 +18,7 @@ from schemas.errors.base import counted, listed
 
 
 def tellable(count: int, k: int, *totals: int) -> bool:
-    """Tells whether a count of units may be told.
+    """Return whether a count of units may be told.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -29,7 +29,7 @@ def tellable(count: int, k: int, *totals: int) -> bool:
 
 
 def reported_count(count: int, k: int) -> int:
-    """Returns a count as a release tells it: from 1 to k - 1 it is told as k, so that it says "at most k" and nobody how few there are.
+    """Return a count as a release tells it: from 1 to k - 1 it is told as k, so that it says "at most k" and nobody how few there are.
 
     Args:
         count: Of the unit of k, 0 or more.
@@ -39,7 +39,7 @@ def reported_count(count: int, k: int) -> int:
 
 
 def reported_sentence(count: int, k: int) -> str:
-    """Returns a count as a sentence tells it, whether it was made fit to be told or not."""
+    """Return a count as a sentence tells it, whether it was made fit to be told or not."""
     told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"
 
@@ -100,7 +100,7 @@ class RepeatedColumn(BaseModel):
 
 
 def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
-    """Returns the warning of a release whose classes are counted in records although its identifiers repeat; nothing where none does."""
+    """Return the warning of a release whose classes are counted in records although its identifiers repeat; nothing where none does."""
     if not repeats:
         return ""
     told = ", ".join(f"'{name}' {one.words}".rstrip() for name, one in repeats.items())
@@ -139,7 +139,7 @@ class PopulationRisk(BaseModel):
 
 
 def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
-    """Returns what was measured, for summary and report; nothing where no population was given."""
+    """Return what was measured, for summary and report; nothing where no population was given."""
     if found is None:
         return ()
     fits = f"In the population of {counted(found.records, 'row')} every class fits {counted(found.k_map, 'row')} or more (k-map)"
@@ -174,12 +174,12 @@ Passthrough = Mapping[str, PassedColumn]
 
 
 def identifying_columns(columns: Passthrough) -> list[str]:
-    """Returns the columns whose values look as if they told who somebody is, in order."""
+    """Return the columns whose values look as if they told who somebody is, in order."""
     return [name for name, one in columns.items() if one.reasons]
 
 
 def passthrough_warnings(columns: Passthrough) -> list[str]:
-    """Returns a sentence for each such column."""
+    """Return a sentence for each such column."""
     return [
         f"Column '{name}' is published as it is and looks like: {', '.join(one.reasons)} ({counted(one.distinct, 'distinct value')}, "
         f"{counted(one.unique_records, 'record')} alone with theirs). If so, it tells who people are, whatever k is."
@@ -189,7 +189,7 @@ def passthrough_warnings(columns: Passthrough) -> list[str]:
 
 
 def unclaimed_because(columns: Passthrough) -> str:
-    """Returns why no maximum risk is claimed of a release; empty where nothing stands against it."""
+    """Return why no maximum risk is claimed of a release; empty where nothing stands against it."""
     found = identifying_columns(columns)
     if not found:
         return ""
@@ -225,12 +225,12 @@ class Together(BaseModel):
 
     @classmethod
     def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
-        """Returns counts as a release tells them."""
+        """Return counts as a release tells them."""
         unique, below, classes = (reported_count(one, k) for one in counts)
         return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
 
     def sentence(self, kind: Kind, k: int) -> str:
-        """Returns what the figures say, without advice."""
+        """Return what the figures say, without advice."""
         few, alone, labelled = (reported_sentence(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "
@@ -238,13 +238,13 @@ class Together(BaseModel):
         )
 
     def accepted(self, k: int) -> str:
-        """Returns what a job that accepts it has accepted."""
+        """Return what a job that accepts it has accepted."""
         below = reported_sentence(self.below_k, k)
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
 def unclaimed_together(together: Together | None, k: int, *, accepted: bool, untreated: bool) -> str:
-    """Returns why untreated columns together leave no maximum risk to claim; empty where they do not.
+    """Return why untreated columns together leave no maximum risk to claim; empty where they do not.
 
     Args:
         together: What they tell; None where that was not counted.
@@ -264,7 +264,7 @@ def unclaimed_together(together: Together | None, k: int, *, accepted: bool, unt
 
 
 def together_warning(together: Together | None, k: int, *, accepted: bool) -> str:
-    """Returns what is said first of a release whose untreated columns tell fewer than k people apart; empty for others."""
+    """Return what is said first of a release whose untreated columns tell fewer than k people apart; empty for others."""
     if together is None or not together.below_k:
         return ""
     said = together.sentence("insensitive", k)

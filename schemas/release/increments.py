@@ -52,7 +52,7 @@ class Increment(BaseModel):
     histograms_records: int | None
 
     def sentences(self, records: int) -> tuple[str, ...]:
-        """Returns the same in words, for a source of so many records."""
+        """Return the same in words, for a source of so many records."""
         told = []
         if self.since:
             told.append(
@@ -130,7 +130,7 @@ class Overlap(BaseModel):
         return self.model_copy(update=found)
 
     def sentence(self) -> str:
-        """Returns the warning: what both together tell, why, and of how many."""
+        """Return the warning: what both together tell, why, and of how many."""
         if self.is_safe:
             return (
                 f"Release {self.release} is made of the same source, which was measured: whoever has both finds no {self.unit} that shares "
@@ -165,7 +165,7 @@ class Overlap(BaseModel):
         return " ".join(told)
 
     def _most(self, count: int, unit: str) -> str:
-        """Returns a count in words as a release tells it: a count of k may stand for a smaller one."""
+        """Return a count in words as a release tells it: a count of k may stand for a smaller one."""
         return f"at most {counted(count, unit)}" if count == self.k else counted(count, unit)
 
     def _kept(self) -> str:
@@ -228,7 +228,7 @@ class Joined(BaseModel):
         return self.below_k == 0 and not self.unmeasured
 
     def sentence(self) -> str:
-        """Returns the warning: what the releases disclose together, and of how many."""
+        """Return the warning: what the releases disclose together, and of how many."""
         of = f"The pseudonyms of {listed(self.columns)}"
         if self.below_k is None:
             return (

@@ -227,7 +227,7 @@ class Manifest(BaseModel):
         return "person" if self.persons else "record"
 
     def together(self, kind: Kind) -> Together | None:
-        """Returns what columns of a kind tell together; None where there are none, or it was not counted."""
+        """Return what columns of a kind tell together; None where there are none, or it was not counted."""
         return {
             "insensitive": self.passthrough_together,
             "sensitive": self.sensitive_together,
@@ -256,23 +256,23 @@ class Manifest(BaseModel):
 
 
 def published_qids(job: Job) -> list[str]:
-    """Returns the columns under which the QIDs are published, in order."""
+    """Return the columns under which the QIDs are published, in order."""
     return [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
 
 
 def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
-    """Returns the columns under which one QID is published: itself, or two of bounds."""
+    """Return the columns under which one QID is published: itself, or two of bounds."""
     two = job.intervals == "bounds" and qid.hierarchy.ranged
     return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
 
 
 def published_payload(job: Job) -> list[str] | None:
-    """Returns the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
+    """Return the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
     if job.columns.insensitive == REST:
         return None
     return [*job.columns.sensitive, *job.columns.insensitive, *(one.name for one in job.columns.pseudonyms)]
 
 
 def pseudonym_sentence(job: Job) -> dict[str, str]:
-    """Returns what is published in the place of identifiers, in words, by column."""
+    """Return what is published in the place of identifiers, in words, by column."""
     return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

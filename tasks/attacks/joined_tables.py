@@ -19,7 +19,7 @@ JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: oth
 
 
 def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, what: str) -> tuple[AttackFigures, ...]:
-    """Joins the tables of a release, and counts who shares all rows with fewer than k.
+    """Join the tables of a release, and counts who shares all rows with fewer than k.
 
     Args:
         job: Says which table hangs from which, and what is promised.
@@ -67,5 +67,5 @@ def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[st
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:
-    """Returns what attacks on several tables are played with: everybody."""
+    """Return what attacks on several tables are played with: everybody."""
     return AttackBasis(sample=None, seed=settings.seed, code=code_of(__name__), unplayed=(JOINS_ALONE,))

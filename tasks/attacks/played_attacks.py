@@ -71,11 +71,11 @@ class AttackPlan:
     missing: float = 0.0
 
     def random(self) -> np.random.Generator:
-        """Returns the draws of a reading."""
+        """Return the draws of a reading."""
         return np.random.default_rng(self.settings.seed)
 
     def drawn(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
-        """Draws people, in as many parts as are attacked at once; one part unless all are asked for."""
+        """Draw people, in as many parts as are attacked at once; one part unless all are asked for."""
         most = max(AT_ONCE // max(release.labels.size, 1), LEAST_PEOPLE)
         order = random.permutation(count)
         if self.settings.sample == "all":
@@ -83,7 +83,7 @@ class AttackPlan:
         return [order[: min(most, self.settings.sample)]] if count else []
 
     def sample_of(self, count: int) -> int:
-        """Returns how many of so many guesses are made."""
+        """Return how many of so many guesses are made."""
         return count if self.settings.sample == "all" else min(count, self.settings.sample)
 
     @property
@@ -97,7 +97,7 @@ class AttackPlan:
 
 
 def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
-    """Plays all attacks on people as their labels show them: what comes of it follows from the data files alone."""
+    """Play all attacks on people as their labels show them: what comes of it follows from the data files alone."""
     release, random = coded.release, plan.random()
     if not release.records:
         return []
@@ -111,7 +111,7 @@ def label_attacks(plan: AttackPlan, coded: CodedRelease) -> list[Guesses]:
 
 
 def _by_columns(plan: AttackPlan, coded: CodedRelease, random: np.random.Generator) -> Iterator[Guesses]:
-    """Plays what columns beside the labels give away."""
+    """Play what columns beside the labels give away."""
     columns, release = plan.job.columns, coded.release
     pseudonyms = [one.name for one in columns.pseudonyms]
     named = {*columns.sensitive, *pseudonyms, *(() if columns.insensitive == REST else columns.insensitive)}
@@ -148,7 +148,7 @@ def _against_people(
     valued_control: AttackedPeople | None,
     random: np.random.Generator,
 ) -> list[Guesses]:
-    """Plays linkage, membership and inference against people and a control group.
+    """Play linkage, membership and inference against people and a control group.
 
     Args:
         plan: What is played with.
@@ -178,12 +178,12 @@ def _against_people(
 
 
 def _added(parts: list[list[Guesses]]) -> list[Guesses]:
-    """Adds up what was played against people in turn; what is of all classes was played each time and counts once."""
+    """Add up what was played against people in turn; what is of all classes was played each time and counts once."""
     return [one[0] if one[0].promised else added_guesses(list(one)) for one in zip(*parts, strict=True)]
 
 
 def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
-    """Plays all attacks on people of the source. What comes of it follows from the source, and stays with whoever has that.
+    """Play all attacks on people of the source. What comes of it follows from the source, and stays with whoever has that.
 
     Args:
         plan: What is played with.
@@ -227,7 +227,7 @@ def _downcoded(
 
 
 def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Plays labels of classes against all records of the source, beside labels of which half are another class's."""
+    """Play labels of classes against all records of the source, beside labels of which half are another class's."""
     count = max(min(MOST_PREDICATES, ROWS_OF_PREDICATES // max(len(source), 1)), 8)
     chosen = rarest_classes(release, min(count, plan.sample_of(len(release.sizes))), random)
     mine = release.labels[chosen]
@@ -237,7 +237,7 @@ def _singled_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
 
 
 def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Plays who was left out, for columns with l or t; where labels overlap, nobody can say of what combination a record is."""
+    """Play who was left out, for columns with l or t; where labels overlap, nobody can say of what combination a record is."""
     columns = [name for name in plan.promises if name in source.values]
     owners = [axis.spans.owners(axis.spans.null + 1) for axis in source.axes] if columns else []
     if not columns or any(one is None for one in owners):
@@ -249,7 +249,7 @@ def _by_left_out(plan: AttackPlan, release: AttackedRelease, source: SourcePeopl
 
 
 def _fits_of_all(axes: list[SourceAxis], labels: Codes) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Returns which records of the source satisfy which labels, shape (n, m)."""
+    """Return which records of the source satisfy which labels, shape (n, m)."""
     found = np.ones((len(axes[0].positions), len(labels)), np.bool_)
     for place, axis in enumerate(axes):
         found &= label_fits(axis.spans, np.arange(axis.spans.null + 1), labels[:, place])[axis.positions]
@@ -261,7 +261,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 
 
 def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator) -> Iterator[Guesses]:
-    """Plays the ends of ranges of whole numbers; control: as many whole numbers between the least and the greatest of them."""
+    """Play the ends of ranges of whole numbers; control: as many whole numbers between the least and the greatest of them."""
     for qid, axis in zip(plan.job.columns.quasi_identifiers, source.axes, strict=True):
         if not (in_ranges(plan.job, qid) or in_ranks(qid)) or not pt.is_integer(axis.values.type) or not len(axis.ends):
             continue
@@ -279,7 +279,7 @@ def _by_ends(plan: AttackPlan, source: SourcePeople, random: np.random.Generator
 
 
 def _people_of_values(axis: SourceAxis, source: SourcePeople) -> Codes:
-    """Returns how many people have the value at each position."""
+    """Return how many people have the value at each position."""
     if source.persons is None:
         return np.bincount(axis.positions, minlength=axis.spans.null + 1)
     held = source.persons >= 0
@@ -300,7 +300,7 @@ def _by_digests(source: SourcePeople, published: Collection[str], random: np.ran
 
 
 def hexadecimal_texts(coded: CodedRelease) -> set[str]:
-    """Returns the values of a release that look like digests, in lower case."""
+    """Return the values of a release that look like digests, in lower case."""
     found: set[str] = set()
     for values in coded.values.values():
         if pt.is_string(values.type) or pt.is_large_string(values.type):

@@ -71,13 +71,13 @@ class PlayedAttacks(NamedTuple):
 
 
 def without_figures(one: AttackFigures) -> AttackFigures:
-    """Returns an attack with its verdict and no count, as its counts follow from the source."""
+    """Return an attack with its verdict and no count, as its counts follow from the source."""
     counts = dict.fromkeys(("guesses", "right", "control_guesses", "control_right"), 0)
     return one.model_copy(update=counts | dict.fromkeys(("advantage", "low", "high"), 0.0))
 
 
 def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, spill: Path) -> PlayedAttacks:
-    """Plays all attacks against the files of a release.
+    """Play all attacks against the files of a release.
 
     Args:
         job: What was asked.
@@ -118,12 +118,12 @@ def _figures(played: Sequence[Guesses]) -> tuple[AttackFigures, ...]:
 
 @cache
 def attack_code() -> str:
-    """Returns the fingerprint of the code of the attacks."""
+    """Return the fingerprint of the code of the attacks."""
     return code_of(__name__)
 
 
 def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, refused: bool) -> tuple[AttackFigures, ...]:
-    """Returns what composition with earlier releases came to, as attacks; the counts are those that a release reports.
+    """Return what composition with earlier releases came to, as attacks; the counts are those that a release reports.
 
     Args:
         overlaps: Earlier releases of some of the same records.

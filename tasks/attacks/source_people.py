@@ -59,7 +59,7 @@ class CodedRelease:
 
 
 def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job, seed: int) -> CodedRelease:
-    """Reads a release, or of a large one whole classes that a digest of their labels draws.
+    """Read a release, or of a large one whole classes that a digest of their labels draws.
 
     Args:
         connection: The database; from here on it keeps the order of rows.
@@ -90,7 +90,7 @@ def read_release(connection: duckdb.DuckDBPyConnection, relation: str, job: Job,
 
 
 def compared_columns(columns: dict[str, str]) -> str:
-    """Returns what is selected of columns: a long text is its beginning with a digest, so that no value takes much."""
+    """Return what is selected of columns: a long text is its beginning with a digest, so that no value takes much."""
     return ", ".join(
         quote(name)
         if kind not in COMPARED
@@ -105,7 +105,7 @@ def _text(name: str, kind: str) -> str:
 
 
 def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Returns the place of each value among all different ones, -1 for a null, and these, ascending."""
+    """Return the place of each value among all different ones, -1 for a null, and these, ascending."""
     flat = column.combine_chunks()
     if pt.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
@@ -121,7 +121,7 @@ def value_codes(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 
 def _label_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, list[pa.Array]]:
-    """Returns the code of each record's label in one or two columns, and the labels; a null is a label too."""
+    """Return the code of each record's label in one or two columns, and the labels; a null is a label too."""
     if not columns:
         return np.zeros(rows, np.int64), []
     joint = joint_codes(np.stack([value_codes(column)[0] for column in columns], axis=1))
@@ -175,14 +175,14 @@ class SourcePeople:
     is_complete: bool
 
     def __len__(self) -> int:
-        """Returns how many records were read."""
+        """Return how many records were read."""
         return len(self.axes[0].positions) if self.axes else 0
 
 
 def read_source_people(
     connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, named: bool = True
 ) -> SourcePeople:
-    """Reads the source, or a sample of a large one, in the order of its records.
+    """Read the source, or a sample of a large one, in the order of its records.
 
     Args:
         connection: The database.
@@ -221,7 +221,7 @@ def _selected(names: list[str], types: dict[str, str]) -> list[str]:
 
 
 def _persons(job: Job, table: pa.Table) -> Codes | None:
-    """Returns whose each record is; a null in any of the columns is nobody."""
+    """Return whose each record is; a null in any of the columns is nobody."""
     if not job.columns.person:
         return None
     columns = np.stack([value_codes(table[name])[0] for name in job.columns.person], axis=1)
@@ -241,14 +241,14 @@ def _axis(job: Job, original: Original, place: int, column: pa.ChunkedArray, lab
 
 
 def _ends(axis: LabelAxis, texts: Sequence[str | None]) -> Codes:
-    """Returns where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
+    """Return where the values stand that ranges name as their ends, each once, -1 for one that no record has."""
     named = {end for text in texts if text and (found := _RANGE.fullmatch(text)) for end in found.groups()}
     spans = [axis.exact(end) or NOTHING for end in sorted(named)]
     return np.array([first if after == first + 1 else -1 for first, after in spans], np.int64)
 
 
 def _codes_in(column: pa.ChunkedArray, published: pa.Array) -> Codes | None:
-    """Returns the codes of the release for values of the source, -2 for those that it does not have; None where types differ."""
+    """Return the codes of the release for values of the source, -2 for those that it does not have; None where types differ."""
     codes, values = value_codes(column)
     try:
         places = pc.index_in(values.cast(published.type), value_set=published)
@@ -276,7 +276,7 @@ class MatchedPeople:
 
 
 def matched_people(release: AttackedRelease, source: SourcePeople, chosen: Codes) -> MatchedPeople:
-    """Returns who of some records of the source is in the release, by labels that fit and by all other columns.
+    """Return who of some records of the source is in the release, by labels that fit and by all other columns.
 
     Where whole classes were left unread, whoever fits none of those that were read is in neither group.
     """

@@ -45,7 +45,7 @@ def _seconds(value: float) -> str:
 
 
 def measured(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
-    """Returns the figures in the order in which they are shown."""
+    """Return the figures in the order in which they are shown."""
     several = unit.several
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short),
@@ -83,12 +83,12 @@ def _memory(value: float) -> str:
 
 
 def unit_of(comparison: MethodComparison) -> UnitWording:
-    """Returns what the k of a comparison counts."""
+    """Return what the k of a comparison counts."""
     return UnitWording(comparison.unit, comparison.repeats)
 
 
 def charts(comparison: MethodComparison) -> list[str]:
-    """Returns a picture per measure: bars at one k, a line per method over several."""
+    """Return a picture per measure: bars at one k, a line per method over several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
     for one in measured(comparison.threshold, unit_of(comparison)):
@@ -110,7 +110,7 @@ def charts(comparison: MethodComparison) -> list[str]:
 
 
 def render_methods(comparison: MethodComparison) -> str:
-    """Returns the page; equal comparisons give equal pages."""
+    """Return the page; equal comparisons give equal pages."""
     return page(
         TEMPLATE,
         comparison=comparison,

@@ -31,7 +31,7 @@ def measure_methods(
     domain: Artifact,
     histogram: Artifact | None,
 ) -> list[MethodRun]:
-    """Runs every method at every k; what an interrupted comparison has measured is not measured again.
+    """Run every method at every k; what an interrupted comparison has measured is not measured again.
 
     Returns:
         By k, then in the order of the methods.
@@ -60,7 +60,7 @@ def measure_methods(
 def measure_method(
     asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
-    """Runs and counts one method, and keeps its figures."""
+    """Run and counts one method, and keeps its figures."""
 
     def write(path: Path) -> int:
         path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")

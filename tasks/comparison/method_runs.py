@@ -63,14 +63,14 @@ class MethodRequest:
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
-        """Returns what a job asks for."""
+        """Return what a job asks for."""
         columns = job.columns
         names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
         plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
         return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
-        """Returns the overrides of one run, which keeps everything in a folder."""
+        """Return the overrides of one run, which keeps everything in a folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
@@ -97,7 +97,7 @@ class Ended:
 def run_method(
     asked: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
 ) -> MethodRun:
-    """Runs a method and counts its release.
+    """Run a method and counts its release.
 
     Args:
         asked: The job.
@@ -127,7 +127,7 @@ def run_method(
 
 
 def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
-    """Runs a job; once more where kernels were compiled on the way, which only the first run on a machine pays for."""
+    """Run a job; once more where kernels were compiled on the way, which only the first run on a machine pays for."""
     before = compiled_kernels()
     ended = _run(job_file, settings, scratch)
     if ended.code or ended.cpu > MOST_REPEATED or compiled_kernels() == before:
@@ -178,7 +178,7 @@ def _one_line(text: str, scratch: Path) -> str:
 def _figures(
     job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
 ) -> Figures:
-    """Counts a release, by the same code for every method."""
+    """Count a release, by the same code for every method."""
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
     starred, masked = recount.fully_suppressed_units(manifest.masked)

@@ -23,7 +23,7 @@ from tasks.source.chunks import ChunkedSource
 def make_method_comparison(
     job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
 ) -> MethodComparison:
-    """Puts the outcome together with what follows from it.
+    """Put the outcome together with what follows from it.
 
     Args:
         job: What was asked.
@@ -54,7 +54,7 @@ def make_method_comparison(
 
 
 def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[Path]:
-    """Writes ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison."""
+    """Write ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison."""
     # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
     text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [

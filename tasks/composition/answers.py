@@ -21,7 +21,7 @@ Answer = list[Any]
 
 
 def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
-    """Makes a function that raises ``UnmeasuredError`` one that says why, as a worker's answer can."""
+    """Make a function that raises ``UnmeasuredError`` one that says why, as a worker's answer can."""
 
     @wraps(function)
     def answer(*arguments: Any) -> Answer:
@@ -34,7 +34,7 @@ def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
 
 
 def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
-    """Returns the figures of two releases together, counted by a task if there are workers.
+    """Return the figures of two releases together, counted by a task if there are workers.
 
     Args:
         run: The run.

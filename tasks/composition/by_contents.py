@@ -75,7 +75,7 @@ class ComparedContents(NamedTuple):
 
 
 def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
-    """Returns how many records both have, either has alone, and how many of each are at risk, by field of the overlap.
+    """Return how many records both have, either has alone, and how many of each are at risk, by field of the overlap.
 
     Args:
         known: The records of this release.
@@ -93,7 +93,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
-    """Returns both releases with the same digests of either."""
+    """Return both releases with the same digests of either."""
     assert entry.digested is not None
     names, untreated, kept = entry.digested
     own, job = known.digested, known.run.job
@@ -125,7 +125,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @as_answer
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Counts the records of two releases by their classes in both.
+    """Count the records of two releases by their classes in both.
 
     Args:
         job: Names persons, and gives memory and threads.
@@ -192,7 +192,7 @@ def _kept(earlier: Earlier, store: Store) -> Entry:
 
 
 def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set[str], store: Store, *, persons: bool) -> None:
-    """Fills a table with the records of a release, part after part."""
+    """Fill a table with the records of a release, part after part."""
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT"
@@ -220,7 +220,7 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
 
 
 def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, mine: Store, theirs: Store) -> None:
-    """Fills the table of which values a digest stands for, where a person has several in one column."""
+    """Fill the table of which values a digest stands for, where a person has several in one column."""
     database.execute(sets_table_sql())
     for side, store in ((compared.mine, mine), (compared.theirs, theirs)):
         numbers = {place: number for number, place in enumerate(side.values) if place is not None}
@@ -237,7 +237,7 @@ def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, 
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:
-    """Returns whose the records are; each is a person of its own where the release names none."""
+    """Return whose the records are; each is a person of its own where the release names none."""
     if named and "person" in table.column_names:
         return table["person"]
     return pa.array(_PERSONS + np.arange(first, first + len(table), dtype=np.uint64) if named else np.zeros(len(table), np.uint64))

@@ -61,7 +61,7 @@ class Ours(NamedTuple):
 
 
 def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figures | None:
-    """Returns how many records are at risk, by field, from the counts of the chunks' files."""
+    """Return how many records are at risk, by field, from the counts of the chunks' files."""
     entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -70,7 +70,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
 
 @as_answer
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
-    """Counts the records at risk from the histograms of chunks, as ``figures_by_files`` returns them.
+    """Count the records at risk from the histograms of chunks, as ``figures_by_files`` returns them.
 
     Args:
         ours: What this run has.
@@ -108,7 +108,7 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
 
 
 def _comparable(run: Run, release: str) -> Entry:
-    """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
+    """Return what is kept of an earlier release, if its classes can be compared with those of this run."""
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     if run.recoded[1].withheld:
@@ -133,7 +133,7 @@ def _comparable(run: Run, release: str) -> Entry:
 
 
 def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> ReleaseView:
-    """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
+    """Read the recoding of an earlier release, whose hierarchies are those of the job."""
     domains = load_domains(store, recoded.domain, entry.names)
     qids = job.columns.quasi_identifiers
     hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
@@ -142,7 +142,7 @@ def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> ReleaseView
 
 
 def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
-    """Returns the source's chunks with their histograms."""
+    """Return the source's chunks with their histograms."""
     found = [(chunk, HISTOGRAMS.find(reading, chunk)) for chunk in source.chunks]
     parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
@@ -151,7 +151,7 @@ def _parts(reading: ChunkReading, source: ChunkedSource) -> Parts:
 
 
 def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
-    """Returns the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
+    """Return the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
     if list(entry.names) != axis_names(reading.job):
         raise UnmeasuredError("they were counted with other sensitive columns")
     here = {digest for chunk, _ in now for digest in chunk.digests}
@@ -173,7 +173,7 @@ def _left(reading: ChunkReading, entry: Entry, now: Parts) -> tuple[list[Artifac
 
 
 def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
-    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
+    """Return how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
 
     Args:
         coding: Knows the values.
@@ -196,7 +196,7 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
 
 
 def _maps(coding: Coding, release: ReleaseView) -> list[list[NDArray[np.integer[Any]]]]:
-    """Returns, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
+    """Return, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
     codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
     return [
         [np.where(mine < 0, 0, groups.astype(np.int64)[np.maximum(mine, 0)]) for mine, groups in zip(codes, stage, strict=True)]

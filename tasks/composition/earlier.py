@@ -64,7 +64,7 @@ class KnownRecords:
         return self.with_kinds(self.run.job.columns.person)
 
     def with_kinds(self, names: Sequence[str]) -> Columns:
-        """Returns columns of the source with the kinds of their values."""
+        """Return columns of the source with the kinds of their values."""
         kinds = self.kinds
         return tuple((name, kinds[name]) for name in names)
 
@@ -74,18 +74,18 @@ class KnownRecords:
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def read_linkage_keys(self) -> None:
-        """Reads the records by what they will be known later; nothing for a release that is made to be counted and removed again."""
+        """Read the records by what they will be known later; nothing for a release that is made to be counted and removed again."""
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
     def contents(self, by: Digested) -> list[Artifact]:
-        """Returns the digests of the records of each chunk in some columns."""
+        """Return the digests of the records of each chunk in some columns."""
         if by not in self._contents:
             self._contents[by] = contents_of_chunks(self.run, self.source, by)
         return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Returns the sketch of what the records hold in some columns, and that of their persons."""
+        """Return the sketch of what the records hold in some columns, and that of their persons."""
         if columns not in self._sketches:
             found = NO_CONTENTS
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
@@ -95,7 +95,7 @@ class KnownRecords:
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Returns the records with their classes and digests; none where these are kept by fragment, and in other columns."""
+        """Return the records with their classes and digests; none where these are kept by fragment, and in other columns."""
         members: Sequence[Part] = self.run.members
         if any(part.in_fragment for part in members):
             return members if by == self.digested else ()
@@ -138,7 +138,7 @@ class Earlier(NamedTuple):
 
 
 def earlier_releases(known: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
-    """Yields other releases that are made of some of the same records, or may be, the newest first of each kind.
+    """Yield other releases that are made of some of the same records, or may be, the newest first of each kind.
 
     Args:
         known: The records of the source.
@@ -173,7 +173,7 @@ class KeyedSketches:
         self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
 
     def of(self, columns: Columns) -> tuple[Sketches, Sketches]:
-        """Returns the sketches, keyed and as they are."""
+        """Return the sketches, keyed and as they are."""
         if columns not in self._made:
             mine = self._known.sketches(columns)
             self._made[columns] = self._registry.keyed_sketches(mine), mine
@@ -181,7 +181,7 @@ class KeyedSketches:
 
 
 def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
-    """Returns what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
+    """Return what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
     persons = bool(entry.person) and entry.person == known.person
     found = Earlier(entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work))
     if entry.key != registry.key:
@@ -200,7 +200,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
 
 
 def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches, found: Earlier) -> Earlier | None:
-    """Returns what the sketches tell that a release has in common with the source; None where it has nothing."""
+    """Return what the sketches tell that a release has in common with the source; None where it has nothing."""
     theirs = registry.sketches_of(entry)
     if theirs is None:
         return found._replace(untold="the sketch of its records is gone or damaged")
@@ -214,12 +214,12 @@ def _by_sketches(known: KnownRecords, entry: Registered, registry: ReleaseRegist
 
 
 def _told(mine: Counter[str], theirs: Counter[str]) -> bool:
-    """Tells whether equal files hold all that two sources have in common: only one of them has others, and none is in either twice."""
+    """Return whether equal files hold all that two sources have in common: only one of them has others, and none is in either twice."""
     return max(*mine.values(), *theirs.values()) == 1 and (mine.keys() <= theirs.keys() or theirs.keys() <= mine.keys())
 
 
 def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Likeness:
-    """Returns how much two sources are alike, as far as both sketches reach.
+    """Return how much two sources are alike, as far as both sketches reach.
 
     Args:
         keyed: The sketch of one of them as the registry keys it.
@@ -242,7 +242,7 @@ def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Liken
 
 
 def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], known: set[str]) -> Iterator[Earlier]:
-    """Yields the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
+    """Yield the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
     mine, secrets = [file.digest for file in source.files if file.rows], read_secrets(job)
@@ -263,7 +263,7 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
 
 
 def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
-    """Returns a release of several tables that shares persons with the source, as far as the names of its columns tell."""
+    """Return a release of several tables that shares persons with the source, as far as the names of its columns tell."""
     qids = {named(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
     if not qids or not qids <= kinds.keys():
         return None

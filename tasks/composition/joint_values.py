@@ -66,7 +66,7 @@ class Promises(NamedTuple):
 
 
 def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, persons: bool) -> int | None:
-    """Returns how many records or persons are in joint classes that break what either job promises of sensitive values.
+    """Return how many records or persons are in joint classes that break what either job promises of sensitive values.
 
     Args:
         database: Has the tables of both releases and ``joined``.
@@ -97,7 +97,7 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
 
 def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
-    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last."""
+    """Return the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last."""
     values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
@@ -118,7 +118,7 @@ def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
 
 
 def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
-    """Returns a promise as classes are asked for it, for values that are coded by their digests."""
+    """Return a promise as classes are asked for it, for values that are coded by their digests."""
     column, said, whose = asked
     nulls = int(bool(len(digests)) and digests[-1] == NOBODY)
     domain = Domain(column, pa.array(range(len(digests) - nulls), pa.int64()), np.zeros(len(digests) - nulls, np.int64), nulls)
@@ -140,7 +140,7 @@ def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Doma
 
 
 def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
-    """Returns a distance for codes of digests in the place of codes of a domain."""
+    """Return a distance for codes of digests in the place of codes of a domain."""
     mine = np.append(digests_of([own.values], len(own.values)), np.full(int(own.nulls > 0), NOBODY))
     if not np.array_equal(np.sort(mine), np.sort(digests)):
         raise UnmeasuredError(NO_ORDER)
@@ -154,7 +154,7 @@ def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
 
 
 def _plain(promised: Promised) -> dict[str, dict[str, Any]]:
-    """Returns promises without the settings that are not said, of which a model would be taken for another."""
+    """Return promises without the settings that are not said, of which a model would be taken for another."""
     return {section: {column: _said(one) for column, one in columns.items()} for section, columns in promised.items()}
 
 

@@ -24,7 +24,7 @@ MOST_RECORDS = 100_000_000
 
 
 def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
-    """Returns what the manifest says of other releases, by field.
+    """Return what the manifest says of other releases, by field.
 
     Args:
         known: The records of the source.
@@ -54,7 +54,7 @@ def overlaps_of(known: KnownRecords, release: str, registry: ReleaseRegistry | N
 
 
 def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
-    """Returns what two releases tell together; None of what turns out to have nothing in common."""
+    """Return what two releases tell together; None of what turns out to have nothing in common."""
     job, source = known.run.job, known.source
     # The weaker of the two promises: what both keep alone is what both together must not break.
     overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
@@ -79,7 +79,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
 
 
 def registered(known: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
-    """Enters a release in the registry before it is published."""
+    """Enter a release in the registry before it is published."""
     job, source = known.run.job, known.source
     sketches = known.sketches(known.columns)
     entry = Registered(

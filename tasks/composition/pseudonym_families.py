@@ -89,18 +89,18 @@ class Joining:
     pending: tuple[Path, ...] = ()
 
     def commit(self) -> None:
-        """Puts the new indexes in the place of the old ones, once the release is published."""
+        """Put the new indexes in the place of the old ones, once the release is published."""
         for path in self.pending:
             _commit(path)
 
     def withdraw(self) -> None:
-        """Removes the new indexes of a release that is not published."""
+        """Remove the new indexes of a release that is not published."""
         for path in self.pending:
             _withdraw(path)
 
 
 def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
-    """Returns the id of the family of columns: pseudonyms are equal where treatment, key or vault, and columns are.
+    """Return the id of the family of columns: pseudonyms are equal where treatment, key or vault, and columns are.
 
     Args:
         job: Says how the columns are treated.
@@ -117,7 +117,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
 
 
 def join_releases(run: Run, source: ChunkedSource, release: str, registry: ReleaseRegistry, disclosed: Sequence[Disclosed]) -> Joining:
-    """Adds what a release discloses to the indexes of its families, and counts whom it joins to earlier releases.
+    """Add what a release discloses to the indexes of its families, and counts whom it joins to earlier releases.
 
     Args:
         run: The run.
@@ -142,7 +142,7 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
 def _joined(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
 ) -> tuple[Joined | None, Path | None]:
-    """Returns whom a release joins to earlier ones of a family, None where there are none, and the head of its new index."""
+    """Return whom a release joins to earlier ones of a family, None where there are none, and the head of its new index."""
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]
     head = _head(registry, family, {entry.release for entry in entries})
@@ -168,7 +168,7 @@ def _joined(
 def _folded(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
-    """Returns the figures of all releases of a family, and the head of the index with this one."""
+    """Return the figures of all releases of a family, and the head of the index with this one."""
     family, disclosed = one
     k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
     secret = literal(registry.secret.keyed("pseudonym sets", family))
@@ -190,7 +190,7 @@ def _folded(
 
 
 def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:
-    """Writes the index with a further release beside the old one; returns its head."""
+    """Write the index with a further release beside the old one; return its head."""
     file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
 
     def write(part: Path) -> int:
@@ -217,7 +217,7 @@ def _read(path: Path) -> Head | None:
 
 
 def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head | None:
-    """Returns the head of an index, after what a killed run left was put in its place or removed."""
+    """Return the head of an index, after what a killed run left was put in its place or removed."""
     for path in sorted(registry.folder.glob(f"{family}.*{NEXT}")):
         if path.name[len(family) + 1 : -len(NEXT)] in published:
             _commit(path)
@@ -227,7 +227,7 @@ def _head(registry: ReleaseRegistry, family: str, published: set[str]) -> Head |
 
 
 def _lost(registry: ReleaseRegistry, family: str, head: Head | None) -> bool:
-    """Tells whether an index that was there cannot be believed."""
+    """Return whether an index that was there cannot be believed."""
     if head is None:
         return (registry.folder / f"{family}{HEAD}").exists()
     try:

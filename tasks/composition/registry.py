@@ -121,15 +121,15 @@ class ReleaseRegistry:
         return self.secret.keyed("registry")[:_DIGITS]
 
     def keyed_files(self, source: ChunkedSource) -> dict[str, str]:
-        """Returns the plain digest of each file that holds records by its keyed one."""
+        """Return the plain digest of each file that holds records by its keyed one."""
         return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
 
     def keyed_names(self, source: ChunkedSource) -> list[str]:
-        """Returns the keyed digest of each file that holds records, in an order that says nothing."""
+        """Return the keyed digest of each file that holds records, in an order that says nothing."""
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
     def keyed_sketches(self, sketches: Sketches) -> Sketches:
-        """Returns sketches as they are kept: digests keyed, in the order of the plain ones; of counts only whether there is a double."""
+        """Return sketches as they are kept: digests keyed, in the order of the plain ones; of counts only whether there is a double."""
         return Sketches(self._keyed("record", sketches.records), self._keyed("person", sketches.persons))
 
     def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
@@ -137,7 +137,7 @@ class ReleaseRegistry:
         return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.is_complete)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
-        """Returns what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
+        """Return what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
         found, damaged = [], []
         for record in sorted(self.folder.glob(f"*{RECORD}")):
             entry = _read(record)
@@ -148,7 +148,7 @@ class ReleaseRegistry:
         return sorted(found, key=lambda entry: -entry.made), damaged
 
     def sketches_of(self, entry: Registered) -> Sketches | None:
-        """Returns the keyed sketches of a release; None if they are gone or not what was written."""
+        """Return the keyed sketches of a release; None if they are gone or not what was written."""
         path = self.folder / f"{entry.release}{SKETCH}"
         try:
             if file_digest(path) != entry.sketch:
@@ -163,7 +163,7 @@ class ReleaseRegistry:
         return Sketches(*found)
 
     def enter(self, entry: Registered, sketches: Sketches) -> Registered:
-        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is."""
+        """Enter a release before it is published, with its keyed sketches; it is not believed unless it is."""
         digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
         person = np.arange(len(digests)) >= len(sketches.records.digests)
         table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
@@ -199,7 +199,7 @@ def _read(record: Path) -> Registered | None:
 
 @contextmanager
 def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
-    """Yields the registry of a job's folder, locked; another run that holds it is waited for.
+    """Yield the registry of a job's folder, locked; another run that holds it is waited for.
 
     None for a release that is made to be counted and removed again.
     """
@@ -238,7 +238,7 @@ NS_OF_A_DAY = 24 * 60 * 60 * 10**9
 
 
 def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
-    """Removes the artefacts that the job's policy of retention does not keep; returns how many bytes that freed.
+    """Remove the artefacts that the job's policy of retention does not keep; return how many bytes that freed.
 
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 

@@ -88,12 +88,12 @@ class Entry(BaseModel):
 
 
 def settings_of(job: Job) -> str:
-    """Returns the fingerprint of what classes must keep and of the method's settings."""
+    """Return the fingerprint of what classes must keep and of the method's settings."""
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
 def promised_of(job: Job) -> dict[str, dict[str, Any]]:
-    """Returns what a job promises of sensitive values, by section and column, as JSON can say it."""
+    """Return what a job promises of sensitive values, by section and column, as JSON can say it."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
@@ -106,7 +106,7 @@ def write_entry(
     parts: Sequence[Part],
     digested: Sequence[Kinds] | None = None,
 ) -> None:
-    """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
+    """Keep what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
     Args:
         run: The run that made it.
@@ -137,13 +137,13 @@ def write_entry(
 
 
 def keep_entry(entry: Entry, store: Store) -> None:
-    """Writes an entry beside the artefacts."""
+    """Write an entry beside the artefacts."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
     write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
-    """Returns what is kept of a release, if anything is."""
+    """Return what is kept of a release, if anything is."""
     try:
         entry = Entry.model_validate(unsealed(store.folder / FOLDER / f"{release}.record"))
     except ValidationError:
@@ -153,7 +153,7 @@ def read_entry(release: str, store: Store) -> Entry | None:
 
 
 def last_entry(job: Job, store: Store) -> Entry | None:
-    """Returns the entry of the release of this run folder that was published last, if it is still in the target."""
+    """Return the entry of the release of this run folder that was published last, if it is still in the target."""
     return next(_published(job, store), None)
 
 
@@ -165,7 +165,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need.
+    """Forget all releases of this run folder but the newest; return step and key of the artefacts that these need.
 
     Args:
         store: Of the run folder.
@@ -179,13 +179,13 @@ def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]
 
 
 def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
-    """Returns when the oldest of the newest releases was made, in ns; None where the run folder remembers fewer than ``most``."""
+    """Return when the oldest of the newest releases was made, in ns; None where the run folder remembers fewer than ``most``."""
     records = _newest_first(store)
     return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
 
 
 def made_since(store: Store, moment: int) -> int:
-    """Returns how many remembered releases were made since a moment, in ns."""
+    """Return how many remembered releases were made since a moment, in ns."""
     return sum(record.stat().st_mtime_ns >= moment for record in _newest_first(store))
 
 
@@ -194,19 +194,19 @@ def _newest_first(store: Store) -> list[Path]:
 
 
 def people_files(kept: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Returns where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
+    """Return where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
     if not kept.people or not all(map(store.is_complete, (*kept.people, *kept.classes))):
         return None
     return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
 
 
 def seal_of_release(release: str, store: Store) -> str:
-    """Returns the seal that the manifest of a release had when this run folder published it; empty where it did not, or forgot."""
+    """Return the seal that the manifest of a release had when this run folder published it; empty where it did not, or forgot."""
     entry = read_entry(release, store)
     return entry.seal if entry else ""
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Returns where the run folder keeps the persons of a release, if it does."""
+    """Return where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
     return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None

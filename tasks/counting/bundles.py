@@ -39,7 +39,7 @@ class Merge(NamedTuple):
 def bundled(
     run: Run, step: FileStep[G, Sequence[Artifact]], given: G, parts: Sequence[Artifact], raw: str | None = None
 ) -> Sequence[Artifact]:
-    """Merges tables of chunks until there are few; those that are there where no cluster would do it.
+    """Merge tables of chunks until there are few; those that are there where no cluster would do it.
 
     Args:
         run: The run.

@@ -24,7 +24,7 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Returns the domains that a chunk's histogram is coded against."""
+    """Return the domains that a chunk's histogram is coded against."""
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
@@ -32,7 +32,7 @@ def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Dom
 
 
 def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation | None:
-    """Returns how a histogram at the finest node reads in the coding of the whole; None if it is coded so already."""
+    """Return how a histogram at the finest node reads in the coding of the whole; None if it is coded so already."""
     if part.step != OF_CHUNK:
         return None
     whole = (*coding.domains, *coding.sensitive)
@@ -41,7 +41,7 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
 
 
 def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole."""
+    """Return the cells of a histogram at the finest node, and their counts, in the coding of the whole."""
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -49,7 +49,7 @@ def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tupl
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yields the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
+    """Yield the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
     return ahead(_unpacked_codes(coding, parts, store))
 
 
@@ -67,7 +67,7 @@ def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> 
 
 
 def cell_files_in_source_coding(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies."""
+    """Return files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies."""
     files = []
     for number, part in enumerate(parts):
         translation = translation_of(coding, part, store)

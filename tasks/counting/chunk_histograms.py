@@ -31,7 +31,7 @@ OF_CHUNK = "histograms"
 
 
 def count_cells_of(given: ChunkReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
+    """Count the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
@@ -58,7 +58,7 @@ def count_histograms(run: Run, source: ChunkedSource) -> list[Artifact]:
 
 
 def write_cells(path: Path, words: PackedWords, counts: NDArray[np.int64]) -> int:
-    """Writes the histogram of a chunk and returns its number of cells."""
+    """Write the histogram of a chunk and return its number of cells."""
     return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -68,7 +68,7 @@ def packed_records(
     others: Sequence[str] = (),
     held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
-    """Reads a chunk batch by batch, with the cell of each record in the coding of the chunk.
+    """Read a chunk batch by batch, with the cell of each record in the coding of the chunk.
 
     Args:
         given: Names the axes, and has the chunk's domains, or gets them.
@@ -98,7 +98,7 @@ def packed_records(
 
 
 def cell_table(words: PackedWords, counts: pa.Array) -> pa.Table:
-    """Returns cells and counts as the table that artefacts hold."""
+    """Return cells and counts as the table that artefacts hold."""
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
 
 
@@ -113,12 +113,12 @@ ROW_GROUP = 1 << 17
 
 
 def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
-    """Returns what the digests of persons depend on besides the records: a person is coded by value and kind of value."""
+    """Return what the digests of persons depend on besides the records: a person is coded by value and kind of value."""
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
 def _count(given: ChunkReading, chunk: Chunk, path: Path) -> int:
-    """Counts the persons of each cell of one chunk, and its cells with them: the chunk is read once for both."""
+    """Count the persons of each cell of one chunk, and its cells with them: the chunk is read once for both."""
     packing, records = packed_records(given, chunk, given.job.columns.person)
     words, digests = [], []
     for cells, persons in records:
@@ -145,7 +145,7 @@ def count_pairs(run: Run, source: ChunkedSource) -> list[Artifact]:
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:
-    """Writes pairs and returns how many there are."""
+    """Write pairs and return how many there are."""
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
         table, path, ROW_GROUP, compression="lz4", write_statistics=["person"],
@@ -155,7 +155,7 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
 
 
 def read_pairs(artifact: Artifact, store: Store, share: int, shares: int) -> Pairs:
-    """Reads the pairs of one share of the persons; of the file only what may hold any of these."""
+    """Read the pairs of one share of the persons; of the file only what may hold any of these."""
     with pq.ParquetFile(store.path(artifact)) as file:
         groups = list(range(file.num_row_groups))
         if shares > 1:

@@ -48,7 +48,7 @@ class Coding:
     _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     def once(self, name: Hashable, make: Callable[[], Loaded]) -> Loaded:
-        """Returns what is made of it and is as large as the domains: once for all tasks, which are threads, and let go of with it.
+        """Return what is made of it and is as large as the domains: once for all tasks, which are threads, and let go of with it.
 
         Args:
             name: What it is, and all that it depends on besides.
@@ -61,7 +61,7 @@ class Coding:
             return made
 
     def let_go(self, name: Hashable) -> None:
-        """Lets go of what was made once and will hardly be asked for again; whoever does has it made anew."""
+        """Let go of what was made once and will hardly be asked for again; whoever does has it made anew."""
         with self._making:
             self._made.pop(name, None)
 
@@ -101,7 +101,7 @@ class CellCoder:
 
     @classmethod
     def at(cls, coding: Coding, node: Node) -> CellCoder:
-        """Returns the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
+        """Return the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
         return coding.once((cls, node), lambda: cls._of(coding, node))
 
     @classmethod
@@ -111,11 +111,11 @@ class CellCoder:
         return cls(packing_of(node, axes), tuple(coders))
 
     def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
-        """Returns the group of each record in each column, arrays of shape (n,); arguments and what is raised as of ``cells``."""
+        """Return the group of each record in each column, arrays of shape (n,); arguments and what is raised as of ``cells``."""
         return [coder.code(column) for coder, column in zip(self.coders, columns, strict=True)]
 
     def cells(self, columns: Sequence[pa.Array]) -> PackedWords:
-        """Returns the cell of each record.
+        """Return the cell of each record.
 
         Args:
             columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
@@ -128,7 +128,7 @@ CODING, MEMORY_PART = "coding", 32
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
-    """Returns the domains and hierarchies of a run, built once for all steps and chunks."""
+    """Return the domains and hierarchies of a run, built once for all steps and chunks."""
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
 
     def read() -> Coding:
@@ -152,7 +152,7 @@ class DomainTable:
 
     @classmethod
     def of(cls, run: Run, domain: Artifact) -> DomainTable:
-        """Returns it for a run."""
+        """Return it for a run."""
         return DomainTable(run.job, domain, run.store, run.spill)
 
     @cached_property
@@ -177,5 +177,5 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 
 
 def forget_large_coding(job: Job, store: Store) -> None:
-    """Lets go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
+    """Let go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
     store.unload(CODING, lambda coding: coding.nbytes * MEMORY_PART > job.memory)

@@ -34,7 +34,7 @@ class Sketches(NamedTuple):
 
     @classmethod
     def of_all(cls, sketches: Iterable[Sketches]) -> Sketches:
-        """Returns the sketches of several sources together, whatever their order."""
+        """Return the sketches of several sources together, whatever their order."""
         return cls(*(Sketch.of_all(parts) for parts in zip(*sketches, strict=True)))
 
 
@@ -62,7 +62,7 @@ class Digested(NamedTuple):
 
 
 def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
-    """Returns the columns of which a release keeps digests, so that later ones can be compared with it.
+    """Return the columns of which a release keeps digests, so that later ones can be compared with it.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
     columns change from one extract to the next, and somebody who was looked for would be overlooked.
@@ -85,7 +85,7 @@ class ContentReading(ChunkReading):
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, held: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Keeps the digests of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
+    """Keep the digests of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
 
     Args:
         given: Names the columns.
@@ -110,12 +110,12 @@ CONTENTS = FileStep(
 
 
 def contents_of_chunks(run: Run, source: ChunkedSource, by: Digested) -> list[Artifact]:
-    """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons."""
+    """Return the digests of the records of all chunks in some columns, and of whose they are where the job names persons."""
     return each(run, CONTENTS, ContentReading(run.job, source.columns, run.store, by), source.chunks)
 
 
 def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
-    """Returns ``content``, ``person``, ``untreated`` and ``value_0`` … of each record of a chunk, in their order, all uint64.
+    """Return ``content``, ``person``, ``untreated`` and ``value_0`` … of each record of a chunk, in their order, all uint64.
 
     ``person`` is there where the job names persons, ``untreated`` where there are such columns. A null value has the digest 0.
 
@@ -140,7 +140,7 @@ def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.Recor
 
 
 def contents_columns(job: Job, by: Digested) -> list[str]:
-    """Returns the names of the columns of ``contents_table``."""
+    """Return the names of the columns of ``contents_table``."""
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(by.untreated)
     return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(by.values)))]
 
@@ -157,7 +157,7 @@ class SketchFolder:
 
 
 def _sketch(given: SketchFolder, parts: Sequence[Artifact], path: Path) -> int:
-    """Makes sketches of what the records of some chunks hold, or of sketches that are made already."""
+    """Make sketches of what the records of some chunks hold, or of sketches that are made already."""
     made = NO_CONTENTS
     for part in parts:
         made = Sketches.of_all([made, read_sketches(part, given.store, made)])
@@ -173,12 +173,12 @@ SKETCHED = FileStep(BUNDLES, make=_sketch, reads=lambda _given, parts: [part.sha
 
 
 def sketch_contents(run: Run, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Returns what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold."""
+    """Return what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold."""
     return bundled(run, SKETCHED, SketchFolder(run.store), parts, raw=CONTENTS.name)
 
 
 def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
-    """Returns the sketches of what the records of a chunk hold, or those that were made of it.
+    """Return the sketches of what the records of a chunk hold, or those that were made of it.
 
     Args:
         part: What is read.
@@ -195,7 +195,7 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
 
 
 def sketches_of(table: pa.Table, beside: Sketches = NO_CONTENTS) -> Sketches:
-    """Returns the sketches of records, given their ``content`` and, where persons are named, ``person``.
+    """Return the sketches of records, given their ``content`` and, where persons are named, ``person``.
 
     Args:
         table: Has a row for each record.

@@ -41,32 +41,32 @@ class ChunkReading:
 
     @classmethod
     def of(cls, run: Run, source: ChunkedSource) -> Self:
-        """Returns it for a run over a source."""
+        """Return it for a run over a source."""
         return cls(run.job, source.columns, run.store)
 
 
 def qid_names(job: Job) -> list[str]:
-    """Returns the names of the QIDs in job order."""
+    """Return the names of the QIDs in job order."""
     return [qid.name for qid in job.columns.quasi_identifiers]
 
 
 def axis_names(job: Job) -> list[str]:
-    """Returns the names of the columns whose domains are counted: the QIDs, then the sensitive columns that a privacy model looks at."""
+    """Return the names of the columns whose domains are counted: the QIDs, then the sensitive columns that a privacy model looks at."""
     return [*qid_names(job), *job.privacy.columns]
 
 
 def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
-    """Returns the types of the values of these columns."""
+    """Return the types of the values of these columns."""
     return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
 def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
-    """Returns the schema of this job's domain tables, with or without the persons of each value."""
+    """Return the schema of this job's domain tables, with or without the persons of each value."""
     return domain_schema(value_columns(job), persons=persons)
 
 
 def value_columns(job: Job) -> list[str]:
-    """Returns the names of the columns of a domain table that hold values."""
+    """Return the names of the columns of a domain table that hold values."""
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
@@ -87,7 +87,7 @@ class ReferencedRows:
         self._left = most
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Keeps one more batch."""
+        """Keep one more batch."""
         first = self.batches is None and self._left > 0
         self._left -= batch.nbytes
         if self._left <= 0:
@@ -99,7 +99,7 @@ class ReferencedRows:
 
 
 def count_domains_of(given: ChunkReading, chunk: Chunk, path: Path, held: ReferencedRows | None = None) -> int:
-    """Counts the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
+    """Count the distinct values of every QID, and of every sensitive column that a privacy model looks at, in one chunk.
 
     Args:
         given: Names the columns.
@@ -155,7 +155,7 @@ MERGED = FileStep("domain", make=_merge, reads=lambda _given, merge: sorted(part
 
 
 def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:
-    """Tells whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
+    """Return whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
     kinds = (dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in batch.schema.types)
     return [working_type(kind) for kind in kinds][: len(types)] == list(types)
 

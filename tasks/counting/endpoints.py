@@ -28,7 +28,7 @@ from tasks.store.tables import load_counted, write_domains
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
-    """Returns where ranges of each QID may end, None for one that is not published as ranges; nothing where they end as observed."""
+    """Return where ranges of each QID may end, None for one that is not published as ranges; nothing where they end as observed."""
     if not job.shared_ends:
         return ()
     return coding.once(("ends", job.privacy.k), lambda: tuple(_ends(job, coding)))
@@ -41,13 +41,13 @@ def _ends(job: Job, coding: Coding) -> Iterator[Ends | None]:
 
 
 def _counted(job: Job, domain: Domain) -> Domain:
-    """Returns a domain with nobody at any value where persons are named and were not counted: then every end is open."""
+    """Return a domain with nobody at any value where persons are named and were not counted: then every end is open."""
     uncounted = job.columns.person and domain.persons is None
     return replace(domain, persons=np.zeros(len(domain.values), np.int64)) if uncounted else domain
 
 
 def needs_persons(job: Job) -> bool:
-    """Tells whether the ends of ranges must be shared by k persons, where each class has labels of its own."""
+    """Return whether the ends of ranges must be shared by k persons, where each class has labels of its own."""
     return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
 
 
@@ -62,7 +62,7 @@ class PersonsReading:
 
 
 def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
-    """Counts the persons of the values of each QID of numbers or dates, each once, at their least value; 0 where nothing was counted."""
+    """Count the persons of the values of each QID of numbers or dates, each once, at their least value; 0 where nothing was counted."""
     job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
     names = qid_names(job)
     for position, axis in enumerate(axes):
@@ -83,7 +83,7 @@ PERSONS = FileStep(
 
 
 def _persons_at(given: PersonsReading, name: str, values: pa.Array) -> NDArray[np.int64]:
-    """Returns how many persons have each of some values, shape (values,), and no lesser one."""
+    """Return how many persons have each of some values, shape (values,), and no lesser one."""
     job, source = given.job, given.source
     columns = [quote(person) for person in job.columns.person]
     somebody = somebody_sql({person: source.columns.field(person).type for person in job.columns.person})

@@ -43,7 +43,7 @@ class Adds(Protocol):
     """Adds cells up, to whatever it is."""
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class RootTable(DomainTable):
 
     @classmethod
     def at(cls, table: DomainTable, root: Node) -> RootTable:
-        """Returns it for a root."""
+        """Return it for a root."""
         return cls(table.job, table.domain, table.store, table.spill, root)
 
 
 def add_histograms(given: RootTable, merge: Merge, path: Path, beside: Sequence[Adds] = ()) -> int:
-    """Sums the histograms of all chunks into the root histogram, ascending by cell.
+    """Sum the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
         given: Has the root.
@@ -104,7 +104,7 @@ def _write_sum(given: RootTable, parts: Sequence[Artifact], path: Path, spill: P
 
 
 def _bundle(given: RootTable, parts: Sequence[Artifact], path: Path) -> int:
-    """Sums some histograms, of chunks at the finest node or all of a root, into one of the root."""
+    """Sum some histograms, of chunks at the finest node or all of a root, into one of the root."""
     if parts[0].step == OF_CHUNK and given.root != given.coding.finest:
         return _write_projection(given, parts, path, given.job.memory // BYTES_PER_CELL)
     # Several are made at a time on a machine, and each needs a folder of its own.
@@ -121,22 +121,22 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, parts: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merges the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
+    """Merge the histograms of chunks at a root until there are few; those that are there where no cluster would do it."""
     return bundled(run, BUNDLED, replace(given, job=given.job.in_task()), parts, raw=OF_CHUNK)
 
 
 def has_given_node(job: Job) -> bool:
-    """Tells whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
+    """Return whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
     return job.replay is not None or full_domain(job.method).node is not None
 
 
 def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
-    """Returns what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
+    """Return what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
     return sorted((part.key, part.sha256) for part in parts)
 
 
 def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artifact], most_cells: int) -> list[Artifact]:
-    """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
+    """Add the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
 
     Args:
         table: Of the run; its store gets one histogram per root.
@@ -204,7 +204,7 @@ def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artif
 
 
 def _mark(coding: Coding, parts: Sequence[Artifact], counting_bitmaps: list[LinearCounting], most: int, store: Store) -> None:
-    """Reads cells into counting bitmaps until each has too many, or to the end."""
+    """Read cells into counting bitmaps until each has too many, or to the end."""
     if not counting_bitmaps:
         return
     for bundles, codes, _ in bundled_cells(coding, parts, store):
@@ -226,7 +226,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
+    """Read the root histogram, or that of a chunk at the finest node, into memory."""
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *cells_in_source_coding(coding, artifact, store))
@@ -249,7 +249,7 @@ class ChunkSums:
     parts: Sequence[Artifact]
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Returns the histograms of coarser roots; arguments as of ``count_roots``."""
+        """Return the histograms of coarser roots; arguments as of ``count_roots``."""
         return count_roots(self.table, roots, self.parts, most_cells)
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
@@ -264,7 +264,7 @@ class ChunkSumsInTasks(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Has the histograms added up as a tree, root by root; what is there already is not made again."""
+        """Have the histograms added up as a tree, root by root; what is there already is not made again."""
         given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
         return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 
@@ -272,7 +272,7 @@ class ChunkSumsInTasks(ChunkSums):
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
     def has_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Has some of the nodes looked at by each worker, in a quarter of what a task may take."""
+        """Have some of the nodes looked at by each worker, in a quarter of what a task may take."""
         cuts = groups(nodes, max(count_remote_workers(), 1))
         most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
@@ -297,6 +297,6 @@ def count_linearly(table: DomainTable, nodes: Sequence[Node], parts: Sequence[Ar
 
 
 def sums_of_chunks(run: Run, domain: Artifact, parts: Sequence[Artifact]) -> ChunkSums:
-    """Returns what a search asks the histograms of chunks by: tasks where a cluster has workers."""
+    """Return what a search asks the histograms of chunks by: tasks where a cluster has workers."""
     table = DomainTable.of(run, domain)
     return ChunkSumsInTasks(table, parts, run) if count_remote_workers() else ChunkSums(table, parts)

@@ -66,7 +66,7 @@ class PersonsOfSource:
     by_node: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: CellPositions, *parts: object) -> Key:
-        """Returns the key of what is made of them for some cells."""
+        """Return the key of what is made of them for some cells."""
         return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
 
 
@@ -86,7 +86,7 @@ class CellPositions:
 
 
 def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
-    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    """Return the visits to the cells of a root; those to the last one are remembered."""
     if root.node not in known.by_node:
         # Those to the last root make room first.
         known.by_node.clear()
@@ -111,7 +111,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Returns the visits to some cells."""
+    """Return the visits to some cells."""
     shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, wanted, kept=shares > 1))
 
@@ -122,7 +122,7 @@ def persons_among(known: PersonsOfSource, wanted: CellPositions) -> PersonsOfCel
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Returns into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
+    """Return into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -135,7 +135,7 @@ def shared_persons(
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
 ) -> PersonsOfCells:
-    """Makes visits share after share of the persons.
+    """Make visits share after share of the persons.
 
     Args:
         pairs: Of all chunks.
@@ -155,7 +155,7 @@ def shared_persons(
 
 
 def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
+    """Return what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
     shares, _ = shares_of(known.pairs, known.memory)
     places = list(_places(known, _cells_of(known, root), kept=shares > 1))
 
@@ -169,7 +169,7 @@ def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[],
 
 
 def pairs_at(known: PersonsOfSource, root: Histogram) -> list[Pairs]:
-    """Returns the pairs of all chunks with the cells of a root; all of them are held."""
+    """Return the pairs of all chunks with the cells of a root; all of them are held."""
     return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 
@@ -179,7 +179,7 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 
 
 def _places(known: PersonsOfSource, wanted: CellPositions, *, kept: bool) -> Iterator[Numbers]:
-    """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
+    """Yield what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
         yield in_file(known.store, known.key(wanted, "places", part.key), made) if kept else in_memory(made)
 
@@ -195,12 +195,12 @@ class _Shares:
 
 
 def in_memory(numbers: NDArray[np.int32]) -> Numbers:
-    """Returns what returns numbers that stay in memory."""
+    """Return what returns numbers that stay in memory."""
     return lambda: numbers
 
 
 def in_file(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
-    """Keeps numbers as an artefact; returns what reads them."""
+    """Keep numbers as an artefact; return what reads them."""
     artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
     return lambda: np.load(store.path(artifact))
 

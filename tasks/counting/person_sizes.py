@@ -26,21 +26,21 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Returns for each word at the finest node which of its digits are those of QIDs, and what the last of these is worth."""
+    """Return for each word at the finest node which of its digits are those of QIDs, and what the last of these is worth."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]
 
 
 def combinations_of(coding: Coding, words: PackedWords) -> PackedWords:
-    """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    """Return what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
     return tuple(word // worth if worth > 1 else word for word, (mine, worth) in zip(words, qids_of_words(coding), strict=True) if mine)
 
 
 def persons_of_combinations(
     coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
 ) -> Iterator[Counts]:
-    """Yields how many different persons the combinations have, in arrays that have no combination in common.
+    """Yield how many different persons the combinations have, in arrays that have no combination in common.
 
     Args:
         coding: Of the run.
@@ -65,7 +65,7 @@ def persons_of_combinations(
 
 
 def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int, spans: int) -> tuple[list[PositionNumbers], int]:
-    """Returns where the combination of each cell stands among those that occur in more cells than one, and how many these are.
+    """Return where the combination of each cell stands among those that occur in more cells than one, and how many these are.
 
     Args:
         coding: Of the run.
@@ -91,7 +91,7 @@ def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int
 
 
 def _span_of(words: PackedWords, spans: int) -> Counts:
-    """Returns which of so many parts of all combinations each is in, shape (n,): about as many are in each."""
+    """Return which of so many parts of all combinations each is in, shape (n,): about as many are in each."""
     mixed = np.zeros(len(words[0]), np.uint64)
     for word in words:
         mixed = (mixed + word.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

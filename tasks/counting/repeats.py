@@ -29,7 +29,7 @@ from tasks.store.store import Artifact, Store
 
 
 def counted_columns(job: Job, source: ChunkedSource) -> list[str]:
-    """Returns the identifiers whose values can be counted; none where persons are named, or the job says that every record is one."""
+    """Return the identifiers whose values can be counted; none where persons are named, or the job says that every record is one."""
     if job.columns.person or job.columns.each_a_person:
         return []
     types = {field.name: working_type(field.type) for field in source.columns}
@@ -68,7 +68,7 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[ValueCounts]:
 
 
 def _has_fractions(column: pa.Array) -> bool:
-    """Tells whether some values of a column are fractions; a number that was read as a float because some are missing is whole."""
+    """Return whether some values of a column are fractions; a number that was read as a float because some are missing is whole."""
     if not (pt.is_floating(column.type) or pt.is_decimal(column.type)):
         return False
     numbers = column.cast(pa.float64())
@@ -77,7 +77,7 @@ def _has_fractions(column: pa.Array) -> bool:
 
 
 def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, list[str]]]:
-    """Yields a chunk, or its files one by one where they differ from the source, in the types of the files, with the columns they hold."""
+    """Yield a chunk, or its files one by one where they differ from the source, in the types of the files, with the columns they hold."""
     if all(piece.file.drift is None for piece in chunk.pieces):
         yield chunk, list(columns)
         return
@@ -91,7 +91,7 @@ def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, l
 
 
 def _table(found: Sequence[ValueCounts]) -> pa.Table:
-    """Returns a row for each value that was looked at, with what else is known of its column beside them."""
+    """Return a row for each value that was looked at, with what else is known of its column beside them."""
     places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
     values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
     totals = json.dumps([(one.bits, one.records, one.records_counted, one.measured) for one in found])
@@ -130,7 +130,7 @@ BUNDLED = FileStep(
 
 
 def find_repeating_identifiers(run: Run, source: ChunkedSource) -> dict[str, RepeatedColumn]:
-    """Returns the identifiers whose values repeat, with how often.
+    """Return the identifiers whose values repeat, with how often.
 
     There are none where persons are named, or the job says that every record is one.
     """
@@ -149,7 +149,7 @@ def _together(given: RepeatReading, parts: Iterable[Artifact]) -> list[ValueCoun
 
 
 def repeated_columns(given: RepeatReading, parts: Iterable[Artifact]) -> dict[str, RepeatedColumn]:
-    """Returns the columns whose values repeat, with how often; measurements are none, because no fraction is the number of a person.
+    """Return the columns whose values repeat, with how often; measurements are none, because no fraction is the number of a person.
 
     Args:
         given: Has the columns, in the order in which they were counted.

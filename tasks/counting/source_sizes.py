@@ -56,13 +56,13 @@ class Sizes(BaseModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Counts combinations by their records or persons, given as an array of shape (combinations,); those of nobody are none."""
+        """Count combinations by their records or persons, given as an array of shape (combinations,); those of nobody are none."""
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @classmethod
     def counted(cls, combinations: Combinations) -> Self:
-        """Takes what was added up over chunks."""
+        """Take what was added up over chunks."""
         sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
@@ -72,7 +72,7 @@ class Sizes(BaseModel):
         return dict(zip(self.sizes, self.classes, strict=True))
 
     def risk(self) -> Figures | None:
-        """Returns the risk of the source as it is, or None where its classes were not counted."""
+        """Return the risk of the source as it is, or None where its classes were not counted."""
         if not self.sizes:
             return None
         counts = np.array(self.sizes, np.int64)
@@ -80,7 +80,7 @@ class Sizes(BaseModel):
 
 
 def sizes_together(parts: Sequence[Sizes]) -> Sizes:
-    """Adds up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
+    """Add up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
     added: Counter[int] = Counter()
     for part in parts:
         added.update(part.by_size)
@@ -88,7 +88,7 @@ def sizes_together(parts: Sequence[Sizes]) -> Sizes:
 
 
 def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
-    """Returns the statement that counts combinations of QID values by their records.
+    """Return the statement that counts combinations of QID values by their records.
 
     It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
 
@@ -101,12 +101,12 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
 
 
 def qid_words(coding: Coding) -> list[str]:
-    """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    """Return what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
     return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
 def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
-    """Tells whether few enough cells, or pairs of them with persons, are in the chunks to be added up, if that was not done."""
+    """Return whether few enough cells, or pairs of them with persons, are in the chunks to be added up, if that was not done."""
     return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
 
 
@@ -123,7 +123,7 @@ class CellFiles(NamedTuple):
 
 
 def _count(given: DomainTable, cells: CellFiles, path: Path) -> int:
-    """Counts the combinations of QID values of the source by their records, or by their persons."""
+    """Count the combinations of QID values of the source by their records, or by their persons."""
     if not cells.pairs:
         return _write(_counted(given, cells.files), path)
     parts = persons_of_combinations(given.coding, cells.files, cells.pairs, given.store, given.job.memory)
@@ -146,7 +146,7 @@ SIZES = FileStep(
 
 
 def _add(given: RootTable, merge: Merge, path: Path) -> int:
-    """Sums the histograms of all chunks, and counts the sizes of classes before of the same reading.
+    """Sum the histograms of all chunks, and counts the sizes of classes before of the same reading.
 
     That is, where the cells are read one by one for a coarser root, and few enough to be held.
     """
@@ -189,7 +189,7 @@ def count_sizes(
 
 
 def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
-    """Returns what adds the combinations of chunks up in memory; None where they are too many, or too wide."""
+    """Return what adds the combinations of chunks up in memory; None where they are too many, or too wide."""
     rows, qids = sum(part.rows for part in parts), len(coding.domains)
     if rows * BYTES_PER_ROW > job.memory // SHARE or not Combinations.fit(coding.packing, qids, coding.records):
         return None
@@ -213,7 +213,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
 
 
 def _sizes_of(file: Path) -> Iterator[Sizes]:
-    """Yields the sizes of the combinations of a histogram of which every row is one: large ones some rows at a time, then small ones."""
+    """Yield the sizes of the combinations of a histogram of which every row is one: large ones some rows at a time, then small ones."""
     tally = np.zeros(SMALL, np.int64)
     with pq.ParquetFile(file) as parquet:
         for batch in parquet.iter_batches(BATCH, columns=["count"]):
@@ -229,7 +229,7 @@ def _sizes_of(file: Path) -> Iterator[Sizes]:
 
 
 def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
-    """Counts the combinations of QID values of some records by these, or by their persons.
+    """Count the combinations of QID values of some records by these, or by their persons.
 
     Args:
         coding: Of the run.
@@ -244,5 +244,5 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
-    """Reads the class sizes of the source; none where they were not counted."""
+    """Read the class sizes of the source; none where they were not counted."""
     return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())

@@ -24,7 +24,7 @@ from tasks.store.store import Artifact, Store
 
 
 def person_cell_files(coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Returns a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
+    """Return a file for each chunk, with a row for each person and cell: ``cell_0`` …, ``person`` and ``count``, the records of both.
 
     Args:
         coding: Of the run.
@@ -93,7 +93,7 @@ class Contributors(BaseModel):
 
 
 def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Counts who stands out, by all quasi-identifiers and without each of them.
+    """Count who stands out, by all quasi-identifiers and without each of them.
 
     Args:
         table: Of the run.
@@ -174,7 +174,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 
 
 def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
-    """Returns the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
+    """Return the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
@@ -189,7 +189,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = Fals
 
 
 def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Returns the statement that counts records in classes of one and of fewer than k, where ``keys`` tell classes apart."""
+    """Return the statement that counts records in classes of one and of fewer than k, where ``keys`` tell classes apart."""
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
@@ -197,7 +197,7 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def person_exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Returns the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
+    """Return the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
 
     It is right because a class has a row for each of its persons once ``keys`` and person are grouped by.
 
@@ -216,7 +216,7 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
 
 
 def keys_without(coding: Coding, position: int) -> list[str]:
-    """Returns what tells combinations apart without one QID: its digit is taken out of the mixed-radix number that it is part of.
+    """Return what tells combinations apart without one QID: its digit is taken out of the mixed-radix number that it is part of.
 
     Args:
         coding: Gives the packing.

@@ -27,12 +27,12 @@ TASK_OVERHEAD_BYTES = 16_000_000
 
 
 def most_workers() -> int:
-    """Returns how many tasks this machine may be asked to work on at a time."""
+    """Return how many tasks this machine may be asked to work on at a time."""
     return PER_CORE * len(os.sched_getaffinity(0))
 
 
 def workers_of(job: Job, each: int) -> int:
-    """Returns how many tasks work at a time: as many as the job asks for, or as there are cores, as long as its memory has room for them.
+    """Return how many tasks work at a time: as many as the job asks for, or as there are cores, as long as its memory has room for them.
 
     Args:
         job: Gives ``threads`` and ``memory``.
@@ -42,12 +42,12 @@ def workers_of(job: Job, each: int) -> int:
 
 
 def threads_of(job: Job) -> int:
-    """Returns how many threads a job may use: as many as it asks for, or as there are cores."""
+    """Return how many threads a job may use: as many as it asks for, or as there are cores."""
     return min(job.threads or len(os.sched_getaffinity(0)), most_workers())
 
 
 def thread_share(job: Job, at_a_time: int) -> int:
-    """Returns how many of the job's threads one call of a step may take.
+    """Return how many of the job's threads one call of a step may take.
 
     Args:
         job: Gives ``threads``; as many as there are cores if it does not.
@@ -83,23 +83,23 @@ class Call:
 
     @classmethod
     def once(cls, step: StepCode, label: str, arguments: tuple[Any, ...]) -> Self:
-        """Returns a call that a worker may make, and that no later run finds made."""
+        """Return a call that a worker may make, and that no later run finds made."""
         return cls(step.once(), label, arguments, may_leave_process=True)
 
 
 def tasks_for(workers: int) -> int:
-    """Returns into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
+    """Return into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
 
 
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
-    """Cuts a list into at most ``most`` runs of neighbours of about equal length."""
+    """Cut a list into at most ``most`` runs of neighbours of about equal length."""
     count = min(len(items), most)
     return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]
 
 
 def artifacts_of(result: Any) -> list[Artifact]:
-    """Returns the artefacts that a result refers to."""
+    """Return the artefacts that a result refers to."""
     if isinstance(result, Artifact):
         return [result]
     if isinstance(result, BaseModel):
@@ -115,7 +115,7 @@ _withdrawn: ContextVar[threading.Event | None] = ContextVar("withdrawn", default
 
 @contextmanager
 def withdrawn_by(event: threading.Event) -> Iterator[None]:
-    """Lets what this thread does within be taken back by an event."""
+    """Let what this thread does within be taken back by an event."""
     before = _withdrawn.set(event)
     try:
         yield
@@ -124,7 +124,7 @@ def withdrawn_by(event: threading.Event) -> Iterator[None]:
 
 
 def is_still_needed() -> None:
-    """Returns if what this thread does is still wanted."""
+    """Return if what this thread does is still wanted."""
     event = _withdrawn.get()
     if event is not None and event.is_set():
         raise WithdrawnError

@@ -49,7 +49,7 @@ NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distribute
 
 
 def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
-    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
+    """Return the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
     if address:
         _check_encryption(address)
         return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
@@ -77,7 +77,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         self._queue: BucketQueue | None = None
 
     def duplicate(self) -> DaskThreadsTaskRunner:
-        """Returns a runner for the same cluster."""
+        """Return a runner for the same cluster."""
         return type(self)(self.dask.duplicate())
 
     def __enter__(self) -> Self:
@@ -95,21 +95,21 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         self.dask.__exit__(*error)
 
     def _let_go(self) -> None:
-        """Has the workers of a cluster that goes on remove what they have of this run's work."""
+        """Have the workers of a cluster that goes on remove what they have of this run's work."""
         if self.dask.address and self._queue:
             # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
             with suppress(Exception):
                 self.client.run(let_go, self._queue, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
-        """Returns what makes the calls of one phase; the first one connects."""
+        """Return what makes the calls of one phase; the first one connects."""
         queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.
         self._queue = queue if isinstance(queue, BucketQueue) else None
         return DaskCalls(self.client, self.dask.address or "this machine", phase, queue)
 
     def count_workers(self) -> int:
-        """Returns how many calls the cluster makes at a time, as it is now."""
+        """Return how many calls the cluster makes at a time, as it is now."""
         if not self.dask.address:
             # One that is started for the run is started only when there is something to do.
             return int(self.dask.cluster_kwargs["n_workers"])
@@ -129,7 +129,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
 
 def _be_quiet() -> None:
-    """Silences Dask in this process: what ends a run is said once, by the command line."""
+    """Silence Dask in this process: what ends a run is said once, by the command line."""
     if not os.environ.get("SKALD_DEBUG"):
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -151,7 +151,7 @@ class DaskCalls(RemoteCalls):
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
     def answer(self, order: Order) -> Any:
-        """Has a worker fulfil an order."""
+        """Have a worker fulfil an order."""
         try:
             return self._answer(order)
         except distributed.KilledWorker:

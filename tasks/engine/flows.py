@@ -22,12 +22,12 @@ _CHECKED: dict[str, Callable[..., Any]] = {}
 
 
 def without_prefect() -> bool:
-    """Tells whether this process was asked to run steps without Prefect."""
+    """Return whether this process was asked to run steps without Prefect."""
     return os.environ.get(SWITCH, "") not in {"", "0"}
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
+    """Make a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
@@ -37,13 +37,13 @@ def as_flow(function: Callable[..., Any]) -> Any:
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
+    """Do the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
     checked = _CHECKED[function.__name__] = of_its_method(function)
     return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
 
 
 def as_tables_flow(function: Callable[..., Any]) -> Any:
-    """Does the same for the function that runs jobs of several tables, which is no method's."""
+    """Do the same for the function that runs jobs of several tables, which is no method's."""
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
@@ -57,19 +57,19 @@ def as_tables_flow(function: Callable[..., Any]) -> Any:
 
 
 def plain_flow(method: str) -> Callable[..., Any]:
-    """Returns the function of a method whose flow was made, without Prefect, however the process chose when it was made."""
+    """Return the function of a method whose flow was made, without Prefect, however the process chose when it was made."""
     return guarded(_CHECKED[method])
 
 
 def prefect_flow(method: str) -> Any:
-    """Returns the flow of Prefect of a method whose flow was made."""
+    """Return the flow of Prefect of a method whose flow was made."""
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
     return job_flow(_CHECKED[method])
 
 
 def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Lets a function of job file and settings, which bears the name of a method, run jobs of that method only."""
+    """Let a function of job file and settings, which bears the name of a method, run jobs of that method only."""
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
@@ -85,7 +85,7 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a job, and sends events of OpenLineage where the environment asks for them."""
+    """Run a job, and sends events of OpenLineage where the environment asks for them."""
     events = RunEvents(job)
     events.began()
     try:
@@ -100,7 +100,7 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _in_turn(call: Callable[[], Any]) -> Any:
-    """Makes a call; in a run of Prefect's that is a deployment's, once no other run holds the job's folder."""
+    """Make a call; in a run of Prefect's that is a deployment's, once no other run holds the job's folder."""
     if not in_flow_run():
         return call()
     from tasks.engine.prefect_flows import in_turn  # noqa: PLC0415
@@ -109,6 +109,6 @@ def _in_turn(call: Callable[[], Any]) -> Any:
 
 
 def in_flow_run() -> bool:
-    """Tells whether this thread is in a run of Prefect's, without importing Prefect."""
+    """Return whether this thread is in a run of Prefect's, without importing Prefect."""
     prefect = sys.modules.get("prefect.context")
     return prefect is not None and prefect.FlowRunContext.get() is not None

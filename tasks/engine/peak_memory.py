@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def peak_rss() -> int:
-    """Returns the largest resident size of this process so far, in bytes."""
+    """Return the largest resident size of this process so far, in bytes."""
     try:
         status = Path("/proc/self/status").read_text()
         # What getrusage tells includes the process that this one was forked from.
@@ -22,7 +22,7 @@ def peak_rss() -> int:
 
 
 def give_back() -> None:
-    """Returns freed memory to the system, for a phase whose memory is not this process's own heap: DuckDB's recount."""
+    """Return freed memory to the system, for a phase whose memory is not this process's own heap: DuckDB's recount."""
     pa.default_memory_pool().release_unused()
     # glibc keeps what arrays of up to 32 MB leave behind; other systems have no such call and need none.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

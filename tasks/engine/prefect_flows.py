@@ -25,7 +25,7 @@ TURN_SECONDS = 10.0
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Returns the flow of a function of job file and settings, under the function's name, which is the method's."""
+    """Return the flow of a function of job file and settings, under the function's name, which is the method's."""
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
@@ -49,12 +49,12 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
 
 
 def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:
-    """Returns the job of a file, of one table or of several."""
+    """Return the job of a file, of one table or of several."""
     return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
 
 
 def run_name() -> str:
-    """Returns the name of the run of this thread: its job's and when it was to begin, as in ``medical 2026-01-31 02:00 UTC``."""
+    """Return the name of the run of this thread: its job's and when it was to begin, as in ``medical 2026-01-31 02:00 UTC``."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return "run"
@@ -69,7 +69,7 @@ def run_name() -> str:
 
 
 def in_turn(call: Callable[[], Any]) -> Any:
-    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
+    """Make a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
     context, waits = FlowRunContext.get(), False
     while True:
         try:

@@ -34,7 +34,7 @@ from tasks.engine.progress import STEPS, listening
 
 
 def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
-    """Returns a release in Markdown: what was promised, what came out, and what became of each quasi-identifier.
+    """Return a release in Markdown: what was promised, what came out, and what became of each quasi-identifier.
 
     Args:
         report: Of the release.
@@ -77,7 +77,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
 
 
 def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
-    """Returns what the log of a run ends with: the release, how many records it has and lacks, and what there is to be warned of."""
+    """Return what the log of a run ends with: the release, how many records it has and lacks, and what there is to be warned of."""
     out = report.came_out
     made = "Published release" if new else "Nothing to do: the same job on the same data was published as release"
     masked = f", {out.masked:,} of them masked" if out.masked else ""
@@ -90,7 +90,7 @@ def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
 
 
 def figures(report: Report) -> list[dict[str, str]]:
-    """Returns risks before and after, then losses, one row each."""
+    """Return risks before and after, then losses, one row each."""
     risks = [
         {"figure": risk.title, "before": _risk(risk, risk.before), "after": _risk(risk, risk.after), "meaning": risk.meaning}
         for risk in report.risk
@@ -109,7 +109,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _text(words: str) -> str:
-    """Escapes what Markdown would take for its own: names of columns are free text."""
+    """Escape what Markdown would take for its own: names of columns are free text."""
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(words.split()))
 
 
@@ -139,7 +139,7 @@ class Teller:
         self.lost = False
 
     def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Makes or changes one artifact; its key is the job's name and what it is."""
+        """Make or changes one artifact; its key is the job's name and what it is."""
         if self.lost:
             return None
         try:
@@ -162,7 +162,7 @@ class Progress(Teller):
         self.percent, self.told = 0.0, 0.0
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Listens to the steps; tells the first word and the last, and between them not too often."""
+        """Listen to the steps; return the first word and the last, and between them not too often."""
         if step not in STEPS:
             return
         phase, words, begins, ends = STEPS[step]
@@ -175,7 +175,7 @@ class Progress(Teller):
         self.show(f"phase {phase} · {words}" + (f", {done:,} of {total:,}" if total > 1 else "") if self.percent < 100 else "published")
 
     def show(self, words: str) -> None:
-        """Makes the artifact, or changes it."""
+        """Make the artifact, or changes it."""
         if self.artifact:
             self.tell(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
         else:
@@ -208,14 +208,14 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
 
 
 def log_line(sentence: str) -> None:
-    """Writes a line into the log of the run, for people: counts, and names of the job, of its steps and its releases."""
+    """Write a line into the log of the run, for people: counts, and names of the job, of its steps and its releases."""
     context = FlowRunContext.get()
     if context and context.flow_run:
         flow_run_logger(context.flow_run, context.flow).info(sentence)
 
 
 def report_url(manifest: Manifest, folder: Path) -> str:
-    """Returns where the report can be read."""
+    """Return where the report can be read."""
     template = os.environ.get(REPORT_URL)
     if not template:
         return (folder / "report.html").as_uri()

@@ -39,10 +39,10 @@ class Calls(Protocol):
     """Makes the calls of one phase, wherever that is."""
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and returns its result."""
+        """Make a call and return its result."""
 
     def withdraw(self) -> None:
-        """Lets calls that have not begun return at once."""
+        """Let calls that have not begun return at once."""
 
 
 class CallsHere:
@@ -52,16 +52,16 @@ class CallsHere:
         self._share = share
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and returns its result."""
+        """Make a call and return its result."""
         with at_most(self._share):
             return function(*call.arguments)
 
     def withdraw(self) -> None:
-        """Has nothing to do: a thread that has begun ends, or sees for itself that it is not wanted any more."""
+        """Have nothing to do: a thread that has begun ends, or sees for itself that it is not wanted any more."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
-    """Submits every call as a task run, so many at a time, and yields the results in order.
+    """Submit every call as a task run, so many at a time, and yield the results in order.
 
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
@@ -94,14 +94,14 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
 
 
 def counted_workers() -> int:
-    """Returns how many workers the flow's runner knows of, besides the threads of this process."""
+    """Return how many workers the flow's runner knows of, besides the threads of this process."""
     context = FlowRunContext.get()
     count: Callable[[], int] | None = getattr(context.task_runner, "count_workers", None) if context else None
     return count() if count else 0
 
 
 def _submitted(tasks: Sequence[Task[[], Any]], futures: list[PrefectFuture[Any]], most: int) -> Iterator[PrefectFuture[Any]]:
-    """Submits tasks as others end, so that at most so many are at work, and yields their futures in order.
+    """Submit tasks as others end, so that at most so many are at work, and yields their futures in order.
 
     Args:
         tasks: In order.
@@ -131,7 +131,7 @@ def _calls(run: Run, phase: str, calls: Sequence[Call], workers: int) -> Calls:
 
 
 def _record(run: Run, phase: str, call: Call) -> str:
-    """Returns the name of the record of a call's result; keyed, because Prefect's server keeps it and others can read there."""
+    """Return the name of the record of a call's result; keyed, because Prefect's server keeps it and others can read there."""
     return f"{phase}-{run.secret.keyed(call.key)}"
 
 
@@ -161,7 +161,7 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+    """Run a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
 
     def work() -> Result:
         made = guarded(function)()
@@ -204,7 +204,7 @@ def _again(seconds: float) -> RetryRule:
 
 
 def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Tells whether a task is worth another try: after a fault that may be over, and after its time was up, with what it had finished."""
+    """Return whether a task is worth another try: after a fault that may be over, and after its time was up, with what it had finished."""
     error = state.data
     return error.transient if isinstance(error, SkaldError) else isinstance(error, TaskRunTimeoutError)
 
@@ -217,6 +217,6 @@ def _result(phase: str, task: Task[[], Result], future: PrefectFuture[Result]) -
 
 
 def _keyed(task: Task[[], Result], step: str) -> Task[[], Result]:
-    """Gives a task the same key in all versions; Prefect would make it of the name and the bytecode of ``work``, alike for all steps."""
+    """Give a task the same key in all versions; Prefect would make it of the name and the bytecode of ``work``, alike for all steps."""
     task.task_key = f"skald.{step}"
     return task

@@ -56,13 +56,13 @@ STEPS = {
 
 
 def step_label(step: str, label: str) -> str:
-    """Returns the name of a task of a step as Prefect shows it: ``phase 1 · domains 3 of 11``."""
+    """Return the name of a task of a step as Prefect shows it: ``phase 1 · domains 3 of 11``."""
     return f"phase {STEPS[step].phase} · {label}" if step in STEPS else label
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Calls ``listener(phase, done, total)`` for the time of the block."""
+    """Call ``listener(phase, done, total)`` for the time of the block."""
     _listeners.append(listener)
     try:
         yield
@@ -78,7 +78,7 @@ def advance(phase: str, done: int, total: int) -> None:
 
 @contextmanager
 def hearing(hearer: Hearer) -> Iterator[None]:
-    """Calls ``hearer(sentence)`` for whatever is noticed in the time of the block, each sentence once."""
+    """Call ``hearer(sentence)`` for whatever is noticed in the time of the block, each sentence once."""
     said = set[str]()
 
     def hear(sentence: str) -> None:

@@ -24,7 +24,7 @@ PROCESSES = 2
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
-    """Sets where the flows that are imported from here on run their chunk tasks; an address alone means Dask.
+    """Set where the flows that are imported from here on run their chunk tasks; an address alone means Dask.
 
     Args:
         runner: ``threads``, ``processes`` or ``dask``; None keeps what the environment says.
@@ -47,13 +47,13 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
 
 
 def check_address(address: str) -> None:
-    """Refuses what Dask would look for in vain, and for long."""
+    """Refuse what Dask would look for in vain, and for long."""
     if not _ADDRESS.fullmatch(address):
         raise RunnerError.not_an_address(address)
 
 
 def chosen() -> RunnerName:
-    """Returns where chunk tasks go."""
+    """Return where chunk tasks go."""
     name = os.environ.get(RUNNER) or "threads"
     if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
@@ -63,7 +63,7 @@ def chosen() -> RunnerName:
 
 
 def task_runner() -> TaskRunner[Any]:
-    """Returns Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers."""
+    """Return Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers."""
     runner = chosen()
     if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415

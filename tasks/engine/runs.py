@@ -81,7 +81,7 @@ class Run:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measures a phase."""
+        """Measure a phase."""
         start = time.perf_counter()
         try:
             yield
@@ -92,7 +92,7 @@ class Run:
         self.work.keep()
 
     def published(self, kept: Container[tuple[str, str]] | None = None, since: int | None = None) -> None:
-        """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
+        """Remove the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
 
         A run that finds its release published does it too: the one that published it may have been killed before it came to it.
 
@@ -117,7 +117,7 @@ class Run:
 
 
 def policy_in_force(job: Job) -> Policy | None:
-    """Returns the policy that this process's environment names, which the job keeps; None where it names none."""
+    """Return the policy that this process's environment names, which the job keeps; None where it names none."""
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
@@ -133,7 +133,7 @@ def policy_in_force(job: Job) -> Policy | None:
 
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
-    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay."""
+    """Lock the run folder and clear away what a killed run left: spill files and staging. Artefacts stay."""
     policy = policy_in_force(job)
     check_pointer(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
@@ -179,7 +179,7 @@ def _locked(work: Path) -> Iterator[None]:
 
 
 def remove_artifacts(job: Job) -> Removed:
-    """Removes what we made in the run folder, and the folder unless it holds anything else."""
+    """Remove what we made in the run folder, and the folder unless it holds anything else."""
     if job.work_address is not None:
         from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
 
@@ -191,7 +191,7 @@ def remove_artifacts(job: Job) -> Removed:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Holds the run folder of a job while no run is at work in it; yields None where there is none, or it is empty."""
+    """Hold the run folder of a job while no run is at work in it; yield None where there is none, or it is empty."""
     if job.work_address is not None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
@@ -209,7 +209,7 @@ PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera
 
 
 def versions() -> dict[str, str]:
-    """Returns the version of Python and of each package, by name."""
+    """Return the version of Python and of each package, by name."""
     return {"python": sys.version.split()[0]} | {package: _version(package) for package in PACKAGES}
 
 

@@ -42,7 +42,7 @@ class RecodingArtifacts(BaseModel):
 
 
 def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) -> RecodingArtifacts | None:
-    """Returns a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
+    """Return a recoding if all its artefacts are there and whole; a kill between two of them leaves what is made anew, to the same bytes.
 
     Args:
         store: Has them.
@@ -54,12 +54,12 @@ def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) ->
 
 
 def read_search_outcome(store: Store, key: Key, outcome: BaseModel) -> Artifact:
-    """Keeps in figures what became of a source."""
+    """Keep in figures what became of a source."""
     return store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json()))
 
 
 def read_cells(store: Store, key: Key, recoding: Recoding, outcome: BaseModel) -> RecodingArtifacts:
-    """Keeps a recoding of cells."""
+    """Keep a recoding of cells."""
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=read_search_outcome(store, key, outcome),
@@ -74,13 +74,13 @@ Withheld = NDArray[Any]
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once for all chunks."""
+    """Read a recoding from its tables, once for all chunks."""
     key = (*coding.key, *artifacts.digests, job.intervals)
     return store.load("recoding", key, lambda: read_recoding_of(coding, artifacts, job.intervals, store))
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
+    """Read a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
     outcome = json.loads(store.path(artifacts.outcome).read_bytes())
     node = outcome.get("node", coding.finest[: len(coding.hierarchies)])
@@ -92,7 +92,7 @@ def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Li
 
 
 def load_withheld(artifacts: RecodingArtifacts, store: Store) -> Withheld | None:
-    """Returns whose records go from which class, mapped and not read, with the fields ``person`` and ``class``; None where none do."""
+    """Return whose records go from which class, mapped and not read, with the fields ``person`` and ``class``; None where none do."""
     if artifacts.withheld is None:
         return None
     held: Withheld = np.load(store.path(artifacts.withheld), mmap_mode="r" if artifacts.withheld.rows else None)

@@ -17,12 +17,12 @@ _JSON = TypeAdapter(LatticeMap)
 
 
 def has_map(store: Store, key: Key) -> bool:
-    """Tells whether the map of a search was kept."""
+    """Return whether the map of a search was kept."""
     return store.find(STEP, key) is not None
 
 
 def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
-    """Keeps what a picture of the lattice shows.
+    """Keep what a picture of the lattice shows.
 
     Args:
         job: Gives the names.
@@ -41,11 +41,11 @@ def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -
 
 
 def read_map(outcome: Artifact, store: Store) -> LatticeMap | None:
-    """Reads the map of the search that had this outcome, or None if none was kept."""
+    """Read the map of the search that had this outcome, or None if none was kept."""
     kept = store.find(STEP, outcome.key)
     return _JSON.validate_json(store.path(kept).read_bytes()) if kept else None
 
 
 def map_json(drawn: LatticeMap) -> bytes:
-    """Returns a map as JSON."""
+    """Return a map as JSON."""
     return _JSON.dump_json(drawn, indent=2)

@@ -17,7 +17,7 @@ from tasks.source.sources import read_source
 
 
 def lattice_of(job: Job) -> LatticeMap:
-    """Searches the lattice of a job, or reads what its run kept. Publishes nothing."""
+    """Search the lattice of a job, or read what its run kept. Publishes nothing."""
     if not isinstance(job.method, SkaldMethod):
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

@@ -66,19 +66,19 @@ class LinkedPeople:
     evaluated: int = 1
 
     def with_linked_loss(self, found: SearchResult) -> SearchResult:
-        """Returns what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
+        """Return what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
         if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
             return found
         return replace(found, node=self.node, loss=self.loss, measured={}, evaluated=found.evaluated + self.evaluated)
 
 
 def keeps_linked(job: Job) -> bool:
-    """Tells whether a job takes records out so that k people share each set of classes."""
+    """Return whether a job takes records out so that k people share each set of classes."""
     return full_domain(job.method).linked == "keep"
 
 
 def best_linked(job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram) -> LinkedPeople:
-    """Returns a node at which no more records go than the limit allows, near the best one for records by themselves.
+    """Return a node at which no more records go than the limit allows, near the best one for records by themselves.
 
     Args:
         job: The job.
@@ -123,7 +123,7 @@ def _none_within() -> Node:
 
 
 def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int) -> list[Node]:
-    """Returns the nodes one level above or below a node that may be published and lie above a root."""
+    """Return the nodes one level above or below a node that may be published and lie above a root."""
     lattice = Lattice.allowed(axes)
     least = [max(pair) for pair in zip(lattice.root, counted.node, strict=False)]
     moved = [(*node[:axis], level + step, *node[axis + 1 :]) for axis, level in enumerate(node)]
@@ -133,7 +133,7 @@ def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int)
 def linked_at(
     job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
 ) -> LinkedPeople:
-    """Returns who loses which records at a node.
+    """Return who loses which records at a node.
 
     Args:
         job: The job.
@@ -172,7 +172,7 @@ def _gone(share: Callable[[], Pairs], places: Counts, ends: NDArray[np.int32], s
 
 
 def _ordered(pairs: Pairs, places: Counts) -> Pairs:
-    """Returns the pairs of persons and safe classes, of each person those with most people first."""
+    """Return the pairs of persons and safe classes, of each person those with most people first."""
     kept = np.flatnonzero(places[pairs.cells] >= 0)
     return Pairs.of(pairs.persons[kept], places[pairs.cells[kept]], pairs.counts[kept])
 
@@ -184,7 +184,7 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
 
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
-    """Writes whose records go from which published class, by person and class; returns how many such pairs there are."""
+    """Write whose records go from which published class, by person and class; return how many such pairs there are."""
     numbers, start = np.cumsum(~linked.failing) - 1, 0
     if not linked.pairs:
         with path.open("wb") as file:

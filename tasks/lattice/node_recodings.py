@@ -77,7 +77,7 @@ def recode_node(
     whose: SourceMembers | None = None,
     linked: LinkedPeople | None = None,
 ) -> CostedRecoding:
-    """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
+    """Make the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
 
     Args:
         job: The job.
@@ -127,7 +127,7 @@ BYTES_PER_RESIDUAL_CELL = 128
 def recode_locally(
     job: Job, coding: Coding, sought: Sought, found: SearchResult, counted: Histogram, parts: Sequence[Artifact], store: Store
 ) -> CostedRecoding:
-    """Makes the recoding of a node and of what it suppresses.
+    """Make the recoding of a node and of what it suppresses.
 
     Args:
         job: The job.
@@ -169,7 +169,7 @@ def recode_locally(
 
 
 def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
-    """Returns the persons of each class, shape (size,); None where no person is named."""
+    """Return the persons of each class, shape (size,); None where no person is named."""
     if parts[0].members is None:
         return None
     members = members_of(parts)
@@ -196,7 +196,7 @@ def _left(
     parts: Sequence[Artifact],
     store: Store,
 ) -> tuple[ResidualLevel, Residual]:
-    """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
+    """Return the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
@@ -227,7 +227,7 @@ def _whose_left(
     left: Histogram,
     counted: Histogram,
 ) -> tuple[ResidualLevel, Residual]:
-    """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
+    """Return a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
     def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
         for part in parts:

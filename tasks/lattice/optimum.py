@@ -57,11 +57,11 @@ class Sought(NamedTuple):
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
-        """Returns the persons of the cells of a root; None where no person is named."""
+        """Return the persons of the cells of a root; None where no person is named."""
         return persons_of(self.people, root).of_cells if self.people else None
 
     def source_members(self, root: Histogram, sensitive: Sequence[Domain]) -> SourceMembers | None:
-        """Returns whose the cells of a root are; None where no person is named.
+        """Return whose the cells of a root are; None where no person is named.
 
         Args:
             root: With the sensitive columns as last axes.
@@ -72,12 +72,12 @@ class Sought(NamedTuple):
 
 
 def memory_for_cells(job: Job) -> int:
-    """Returns how many bytes histograms may take; where persons count, what is known of them takes as much."""
+    """Return how many bytes histograms may take; where persons count, what is known of them takes as much."""
     return job.memory // 2 if job.columns.person else job.memory
 
 
 def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
-    """Finds the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
+    """Find the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
 
     Args:
         job: The job.
@@ -131,7 +131,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
 
 def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else."""
+    """Return the column of which too many persons hold one value, if all records as one class break the promise by nothing else."""
     if (whose := sought.source_members(counted, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
@@ -140,7 +140,7 @@ def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram)
 
 
 def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
-    """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
+    """Find the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
         job: The job.
@@ -162,7 +162,7 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
-    """Tells whether the lattice is searched by branch and bound, which does not count the nodes that pass but takes a fraction of the time.
+    """Return whether the search uses branch and bound: faster, but it does not count the passing nodes.
 
     Further roots are examined as long as the lattice can be held.
     """
@@ -171,7 +171,7 @@ def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
 
 
 def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
-    """Returns how many nodes may be rolled up: a node costs as much as there are quasi-identifiers, so that what all cost is bounded."""
+    """Return how many nodes may be rolled up: a node costs as much as there are quasi-identifiers, so that what all cost is bounded."""
     qids = len(coding.hierarchies)
     if qids <= FEW_QIDS and root.cells <= FEW_CELLS:
         return 2 * effort
@@ -179,7 +179,7 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
 
 
 def below(job: Job, coding: Coding, found: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
-    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
+    """Return the histogram of a root that is nowhere coarser than the node that was found."""
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first

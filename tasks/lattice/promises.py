@@ -26,26 +26,26 @@ from tasks.counting.person_cells import PersonsOfCells
 
 
 def most_suppressed(job: Job, records: int) -> int:
-    """Returns how many records the limit allows to suppress, exactly."""
+    """Return how many records the limit allows to suppress, exactly."""
     # A float product may fall just below a whole number, and one record fewer would be allowed.
     return floor(Fraction(job.suppression.limit) * records)
 
 
 def class_settings(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    """Return what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
 def promise_of(job: Job, coding: Coding) -> Promise:
-    """Returns what every class must satisfy."""
+    """Return what every class must satisfy."""
     domains = {domain.qid: domain for domain in coding.sensitive}
     asked_of = models_in_job(dict(job.privacy))
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
 def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
-    """Returns what every class must satisfy where persons count: where some have several values, who may hold them too.
+    """Return what every class must satisfy where persons count: where some have several values, who may hold them too.
 
     Args:
         job: The job.
@@ -61,19 +61,19 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Persons
 
 
 def source_value_counts(coding: Coding, position: int) -> NDArray[np.int64]:
-    """Returns how many records have each value of a sensitive column, shape (values,), a null last."""
+    """Return how many records have each value of a sensitive column, shape (values,), a null last."""
     domain = coding.sensitive[position]
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
 def check_enough(job: Job, there: int, unit: str = "record") -> None:
-    """Refuses a source of too few records, or persons."""
+    """Refuse a source of too few records, or persons."""
     if there < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, there, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
-    """Refuses a source that breaks the promise even as one class."""
+    """Refuse a source that breaks the promise even as one class."""
     check_enough(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
@@ -87,18 +87,18 @@ def check_promise(job: Job, coding: Coding) -> None:
 
 
 def models_promised(job: Job) -> list[str]:
-    """Returns the keys of the job that promise something of sensitive values."""
+    """Return the keys of the job that promise something of sensitive values."""
     return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
 
 
 def one_class_error(job: Job, held: str | None) -> PrivacyError:
-    """Returns that one class of all records breaks the promise; ``held`` as for ``no_class_error``."""
+    """Return that one class of all records breaks the promise; ``held`` as for ``no_class_error``."""
     models = models_promised(job)
     return PrivacyError.one_class_fails(models) if held is None else HoldersError.of_one_class(models, held)
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
-    """Refuses to publish as intervals what is neither numbers nor dates.
+    """Refuse to publish as intervals what is neither numbers nor dates.
 
     Args:
         coding: Domains and hierarchies.
@@ -111,7 +111,7 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
 
 
 def no_class_error(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
-    """Returns why no class can be published: all records together break the promise, levels are too fine, or the limit too high.
+    """Return why no class can be published: all records together break the promise, levels are too fine, or the limit too high.
 
     Args:
         job: The job.
@@ -131,7 +131,7 @@ def no_class_error(job: Job, coding: Coding, held: str | None = None) -> Privacy
 
 
 def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
-    """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``."""
+    """Return the axes of the lattice that is searched: those of the coding, within ``method.levels``."""
     levels = full_domain(job.method).levels
     if not levels:
         return coding.axes
@@ -151,7 +151,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 
 def named_node(job: Job, coding: Coding) -> Node | None:
-    """Returns the node that the job names, with the axes of sensitive columns; None if one is looked for."""
+    """Return the node that the job names, with the axes of sensitive columns; None if one is looked for."""
     node = full_domain(job.method).node
     if node is None:
         return None

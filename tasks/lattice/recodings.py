@@ -86,7 +86,7 @@ class Outcome(BaseModel):
 
 
 def check_hierarchies(job: Job) -> None:
-    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read."""
+    """Refuse hierarchies that are wrong whatever the data hold, before any of them is read."""
     qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
@@ -104,7 +104,7 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
+    """Return the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that."""
     check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
@@ -149,7 +149,7 @@ def _settings(given: DomainTable) -> list[object]:
 
 
 def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
-    """Finds the best node and makes its recoding."""
+    """Find the best node and make its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).nodes_passing is None):
@@ -201,7 +201,7 @@ def search_lattice(
 
 
 def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
-    """Returns how many persons there are, and the records of the one who has most; None where no person is named."""
+    """Return how many persons there are, and the records of the one who has most; None where no person is named."""
     if people is None:
         return None
     whose = persons_of(people, root)
@@ -239,5 +239,5 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedR
 
 
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Reads what the search found."""
+    """Read what the search found."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -22,7 +22,7 @@ from tasks.store.secret import read_secrets
 
 
 def replayed(job: Job) -> Manifest:
-    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
+    """Return the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed."""
     assert job.replay is not None
     folder, seen = job.replay_path, set[str]()
     while True:
@@ -52,7 +52,7 @@ def replayed(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Returns the node of the release that the job replays, with the axes of sensitive columns."""
+    """Return the node of the release that the job replays, with the axes of sensitive columns."""
     manifest = replayed(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
@@ -62,7 +62,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Returns what a node that is replayed, or named by the job, does to these data.
+    """Return what a node that is replayed, or named by the job, does to these data.
 
     Args:
         job: The job.
@@ -81,7 +81,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Sea
 
 
 def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
-    """Returns that a node which was not looked for would suppress more than the limit."""
+    """Return that a node which was not looked for would suppress more than the limit."""
     if job.replay is None:
         return LevelsError.node_fails(suppressed, records, most)
     return PrivacyError.replay_fails(job.replay.name, suppressed, records, most)

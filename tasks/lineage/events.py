@@ -40,7 +40,7 @@ class Lineage(NamedTuple):
 
 
 def lineage_of(job: Job, manifest: Manifest) -> Lineage:
-    """Returns the lineage of a release; a pattern counts as the folder above its first wildcard, so that there are few sources."""
+    """Return the lineage of a release; a pattern counts as the folder above its first wildcard, so that there are few sources."""
     facts: dict[str, str | int] = {
         "release": manifest.release,
         "method": manifest.method,
@@ -58,14 +58,14 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
 
 
 def sources_of(job: Job) -> tuple[str, ...]:
-    """Returns the addresses of the folders or files that a job reads, each once."""
+    """Return the addresses of the folders or files that a job reads, each once."""
     # Of a database neither address nor statement: a statement may hold values.
     plain = [_plain_part(path, hive=job.source.hive) for path in job.source.path or [QUERY]]
     return tuple(dict.fromkeys(asset_address(path if "://" in path else str(job.folder / path)) for path in plain))
 
 
 def asset_address(path: str) -> str:
-    """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
+    """Return a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
     # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
     digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -73,7 +73,7 @@ def asset_address(path: str) -> str:
 
 
 def _plain_part(pattern: str, *, hive: bool) -> str:
-    """Returns a path above its first wildcard and, of a partitioned source, above the first folder that is called by a value."""
+    """Return a path above its first wildcard and, of a partitioned source, above the first folder that is called by a value."""
     parts = pattern.split("/")
     ends = re.compile(r"[*?\[=]" if hive else r"[*?\[]")
     plain = next((number for number, part in enumerate(parts) if ends.search(part)), len(parts))
@@ -90,7 +90,7 @@ _COUNT = re.compile(r"(?<![\w.'/-])[0-9][0-9,]*(\.[0-9]+)?(?![\w'/-])")
 
 
 def events_are_enabled() -> bool:
-    """Tells whether the environment names a place for events; OpenLineage's own switch takes that back."""
+    """Return whether the environment names a place for events; OpenLineage's own switch takes that back."""
     if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
         return False
     return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)
@@ -109,11 +109,11 @@ class RunEvents:
         self._sender = Sender(client) if client else None
 
     def began(self) -> None:
-        """Sends START."""
+        """Send START."""
         self._send("START", {}, {})
 
     def published(self, manifest: Manifest, *, new: bool) -> None:
-        """Sends COMPLETE with the release, be it new or one that was there."""
+        """Send COMPLETE with the release, be it new or one that was there."""
         release: dict[str, Any] = {
             "release": manifest.release,
             "new": new,
@@ -131,7 +131,7 @@ class RunEvents:
         self._close(SECONDS)
 
     def ended(self, error: SkaldError | None) -> None:
-        """Sends FAIL with the exit code and the sentence of an error of ours, or ABORT of a run that was interrupted."""
+        """Send FAIL with the exit code and the sentence of an error of ours, or ABORT of a run that was interrupted."""
         told = {"exit": error.exit_code, "sentence": without_counts(str(error))} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told, {})
         self._close(SECONDS if error else SECONDS_INTERRUPTED)
@@ -160,12 +160,12 @@ class RunEvents:
 
 
 def without_counts(sentence: str) -> str:
-    """Returns a sentence without its numbers: whoever runs a job may know how few fail, and whoever collects events need not."""
+    """Return a sentence without its numbers: whoever runs a job may know how few fail, and whoever collects events need not."""
     return _COUNT.sub("some", sentence)
 
 
 def dataset_of(address: str) -> tuple[str, str]:
-    """Returns namespace and name of a dataset as OpenLineage names files and buckets: ``file`` and a path, ``s3://bucket`` and a key."""
+    """Return namespace and name of a dataset as OpenLineage names files and buckets: ``file`` and a path, ``s3://bucket`` and a key."""
     parts = urlsplit(address)
     if parts.scheme == "file":
         return "file", parts.path
@@ -173,7 +173,7 @@ def dataset_of(address: str) -> tuple[str, str]:
 
 
 def _unaliased(client: Callable[[], Client]) -> Client:
-    """Makes a client of the environment, which it leaves as it was.
+    """Make a client of the environment, which it leaves as it was.
 
     The client writes further names of its address there. They would outlive this run, and ask for the events of later ones.
     """

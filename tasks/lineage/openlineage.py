@@ -43,7 +43,7 @@ def event(
     manifest: Manifest | None,
     places: tuple[list[tuple[str, str]], tuple[str, str]],
 ) -> RunEvent:
-    """Returns an event.
+    """Return an event.
 
     Args:
         state: One of OpenLineage's.

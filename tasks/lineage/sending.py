@@ -35,17 +35,17 @@ class Sender:
         self._thread.start()
 
     def send(self, event: Any) -> None:
-        """Leaves an event to the thread."""
+        """Leave an event to the thread."""
         self._asked += 1
         self._events.put(event)
 
     def failed(self, error: Exception) -> None:
-        """Counts an event that could not even be made."""
+        """Count an event that could not even be made."""
         self._asked += 1
         self._faults.append(type(error).__name__)
 
     def close(self, seconds: float = SECONDS) -> None:
-        """Waits until all are sent, no longer than so many seconds, and says how many were not."""
+        """Wait until all are sent, no longer than so many seconds, and say how many were not."""
         self._events.put(None)
         self._thread.join(seconds)
         self._given_up.set()

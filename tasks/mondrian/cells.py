@@ -57,14 +57,14 @@ class Costs(Protocol):
 
 
 def method_of(job: Job) -> MondrianMethod:
-    """Returns Mondrian's settings: the job's own or, where another algorithm works on its fragments, the usual ones."""
+    """Return Mondrian's settings: the job's own or, where another algorithm works on its fragments, the usual ones."""
     if isinstance(job.method, MondrianMethod):
         return job.method
     return MondrianMethod(fragments=getattr(job.method, "fragments", Fragments()))
 
 
 def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
-    """Returns how the job asks for rows to be cut and published, or how it would by another score."""
+    """Return how the job asks for rows to be cut and published, or how it would by another score."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     if score is not None:
         method = method.model_copy(update={"score": score})
@@ -85,14 +85,14 @@ def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
 
 
 def order_of(method: MondrianMethod) -> Order:
-    """Returns the order of siblings: at the ends where cuts are priced, ascending where they are made at medians."""
+    """Return the order of siblings: at the ends where cuts are priced, ascending where they are made at medians."""
     if not method.learns_order:
         return "listed"
     return "ends" if method.score == "ncp" else "ascending"
 
 
 def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
-    """Returns for how many QIDs the order of siblings was learnt, by the name of the figure; nothing if for none."""
+    """Return for how many QIDs the order of siblings was learnt, by the name of the figure; nothing if for none."""
     if not method_of(job).learns_order:
         return {}
     free = sum(is_order_free(*of) for of in zip(job.columns.quasi_identifiers, coding.domains, strict=True))
@@ -100,28 +100,28 @@ def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
 
 
 def check_job_can_be_cut(job: Job, coding: Coding) -> None:
-    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number."""
+    """Refuse what cannot be cut: see ``check_promise``; and intervals of what is no number."""
     check_promise(job, coding)
     check_intervals(coding, cutting_of(job, coding).ways)
 
 
 def bytes_of_rows(coding: Coding, rows: int) -> int:
-    """Returns about how much memory Mondrian takes for so many cells or records."""
+    """Return about how much memory Mondrian takes for so many cells or records."""
     return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
 def bytes_of_people(job: Job, records: int) -> int:
-    """Returns about how much memory the persons of so many records take; none where no person is named."""
+    """Return about how much memory the persons of so many records take; none where no person is named."""
     return records * BYTES_PER_PAIR if job.columns.person else 0
 
 
 def on_cells(job: Job) -> bool:
-    """Tells whether the job's method works on cells; others hold every single record."""
+    """Return whether the job's method works on cells; others hold every single record."""
     return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
 
 
 def in_fragments(job: Job, coding: Coding) -> bool:
-    """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
+    """Return whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
     method = method_of(job)
     cells = most_cells(coding.axes, coding.finest, coding.records)
     needed = bytes_of_rows(coding, cells) + bytes_of_people(job, coding.records)
@@ -150,7 +150,7 @@ class CutCells(NamedTuple):
 
 
 def _cut(given: DomainTable, cells: CutCells) -> RecodingArtifacts:
-    """Cuts the cells of the whole source and makes their recoding."""
+    """Cut the cells of the whole source and make their recoding."""
     job, coding, store, key = given.job, given.coding, given.store, CUTS.key(given, cells)
     if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
@@ -175,7 +175,7 @@ CUTS = FilesStep(
 def rows_of_cells(
     job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
 ) -> RowTable:
-    """Returns the cells of the whole source as the rows that are cut, with their persons where these are named."""
+    """Return the cells of the whole source as the rows that are cut, with their persons where these are named."""
     unit = None
     if job.columns.person:
         unit = RowPersons.of_pairs(pairs_at(PersonsOfSource(coding, parts, pairs, store, job.memory), cells), cells.cells)
@@ -183,7 +183,7 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Returns how rows are cut where persons are counted, if they are; refuses rows that break the promise even as one class.
+    """Return how rows are cut where persons are counted, if they are; refuses rows that break the promise even as one class.
 
     Args:
         job: The job.
@@ -201,7 +201,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
 
 
 def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedClasses) -> None:
-    """Refuses rows in which too many persons hold a value, and that no cut has parted.
+    """Refuse rows in which too many persons hold a value, and that no cut has parted.
 
     Args:
         job: The job.
@@ -216,7 +216,7 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
 
 
 def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, PublishedClasses]:
-    """Cuts rows and labels their classes; refuses what breaks the promise as the one class that it is.
+    """Cut rows and labels their classes; refuse what breaks the promise as the one class that it is.
 
     Args:
         job: The job.
@@ -232,7 +232,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 def outcome_of(
     job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
 ) -> LocalOutcome:
-    """Adds up what fragments cost, and what was counted in them; ``people`` as in ``LocalOutcome``."""
+    """Add up what fragments cost, and what was counted in them; ``people`` as in ``LocalOutcome``."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
@@ -242,7 +242,7 @@ def outcome_of(
 
 
 def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Adds up what an algorithm counted in fragments; ``merged`` is what became of fragments there, so that of partitions is told apart."""
+    """Add up what an algorithm counted in fragments; ``merged`` is what became of fragments there, so that of partitions is told apart."""
     names = dict.fromkeys(name for one in figures for name in one)
     found = {name: (max if name == DEEPEST else sum)(one.get(name, 0) for one in figures) for name in names}
     return {NAMES_IN_FRAGMENTS.get(name, name): count for name, count in found.items()}

@@ -50,14 +50,14 @@ LARGER = 4
 
 
 def most_records(job: Job, coding: Coding, source: ChunkedSource) -> int:
-    """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
+    """Return how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     # One column more: what records are known again by.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
     return max((job.task_memory - job.task_memory // RESERVED) // (AT_A_TIME * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:
-    """Returns the share of the records that the sample takes: the job's, more if fragments came out too large, no more than fits."""
+    """Return the share of the records that the sample takes: the job's, more if fragments came out too large, no more than fits."""
     fits = job.memory / 2 / bytes_of_rows(coding, coding.records)
     share = min(float(method_of(job).fragments.sample) * LARGER**attempt, max(fits, 1 / coding.records), 1.0)
     return float(share)
@@ -71,7 +71,7 @@ class SampleReading(DomainTable):
 
 
 def _sample(given: SampleReading, chunk: Chunk, path: Path) -> int:
-    """Counts the cells of a chunk that are in the sample."""
+    """Count the cells of a chunk that are in the sample."""
     coder, seed = CellCoder.at(given.coding, given.coding.finest), method_of(given.job).fragments.seed
     found: list[PackedWords] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
     try:
@@ -96,7 +96,7 @@ SAMPLES = FileStep(
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
+    """Return the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -105,7 +105,7 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
 
 
 def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Planted:
-    """Returns the cuts between fragments.
+    """Return the cuts between fragments.
 
     Args:
         job: Says how, and into how many.
@@ -132,7 +132,7 @@ class Planted(NamedTuple):
 
 
 def plant_tree_on_worker(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> list[list[int]]:
-    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample."""
+    """Return the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample."""
     tree, sampled = plant(table.job, table.coding, samples, share, attempt, most, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
@@ -161,7 +161,7 @@ class Parted(BaseModel):
 
 
 def _part(given: PartReading, chunk: Chunk) -> Parted:
-    """Sets the records of a chunk apart by the leaves of the tree, and counts them.
+    """Set the records of a chunk apart by the leaves of the tree, and counts them.
 
     Returns:
         One record batch per leaf, of cells, payload, what records are known again by and, where they are named, the digests of persons;
@@ -198,14 +198,14 @@ PARTED = FilesStep("part", make=_part, reads=lambda given, chunk: [chunk.key, gi
 
 
 def known_leaf_counts(given: PartReading) -> list[Artifact] | None:
-    """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
+    """Return the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
     kept = [given.store.find("census", PARTED.key(given, chunk)) for chunk in given.source.chunks]
     found = [artifact for artifact in kept if artifact]
     return found if len(found) == len(kept) else None
 
 
 def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
-    """Returns the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
+    """Return the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
     job, coding, source, tree = given.job, given.coding, given.source, given.tree
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))
@@ -228,7 +228,7 @@ def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
-    """Returns the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
+    """Return the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
 
     Args:
         runs: The records of every chunk, apart by leaf.

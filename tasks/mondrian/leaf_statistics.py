@@ -44,7 +44,7 @@ class Merged(BaseModel):
 
 
 def leaf_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
-    """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
+    """Return how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
 
     Where persons are named, values are those of somebody: what nobody has is nothing that a class could be promised by.
     """
@@ -75,7 +75,7 @@ class LeafStatistics:
 
     @classmethod
     def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> LeafStatistics:
-        """Adds up the censuses of all chunks."""
+        """Add up the censuses of all chunks."""
         table = pa.concat_tables(tables)
         column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
         made = []
@@ -86,12 +86,12 @@ class LeafStatistics:
         return cls(made[0][:, 0], tuple(made[1:]))
 
     def is_large(self, promise: Promise, unit: Unit) -> Callable[[Group], bool]:
-        """Returns what tells whether some leaves together have k units; arguments as for ``keeps``."""
+        """Return what tells whether some leaves together have k units; arguments as for ``keeps``."""
         units = self._units_of(unit)
         return lambda leaves: not promise.too_few(units(leaves))[0]
 
     def _units_of(self, unit: Unit) -> Callable[[Group], NDArray[np.int64]]:
-        """Returns what returns the units of some leaves together, shape (1,)."""
+        """Return what returns the units of some leaves together, shape (1,)."""
         alone = unit.per_class(np.arange(len(self.records)))
 
         def units(leaves: Group) -> NDArray[np.int64]:
@@ -104,7 +104,7 @@ class LeafStatistics:
         return units
 
     def keeps(self, promise: Promise, columns: Sequence[str], unit: Unit) -> Callable[[Group], bool]:
-        """Returns what tells whether some leaves together keep what is promised, as far as it holds for unions where persons count.
+        """Return what tells whether some leaves together keep what is promised, as far as it holds for unions where persons count.
 
         Args:
             promise: What is promised.
@@ -126,7 +126,7 @@ class LeafStatistics:
 
 
 def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
-    """Merges leaves that are too thin to fragments.
+    """Merge leaves that are too thin to fragments.
 
     Args:
         job: Says what is promised.
@@ -147,7 +147,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Ar
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
-    """Returns the visits of persons to the leaves, from the pairs of all chunks."""
+    """Return the visits of persons to the leaves, from the pairs of all chunks."""
     shares, holds = shares_of(pairs, job.memory)
 
     def keep(number: int, person_cells: NDArray[np.int32]) -> Numbers:

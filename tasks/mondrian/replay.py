@@ -55,7 +55,7 @@ class CountedChunks(NamedTuple):
 
 
 def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]:
-    """Applies the cuts of the release that the job replays.
+    """Apply the cuts of the release that the job replays.
 
     Returns:
         The files of the release, what it cost, and who is in which class.
@@ -80,7 +80,7 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
 
 
 def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:
-    """Returns what is kept of the release that is replayed, and what was counted of its chunks."""
+    """Return what is kept of the release that is replayed, and what was counted of its chunks."""
     release = replayed(job).release
     entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
@@ -117,7 +117,7 @@ class ReplayedCells(NamedTuple):
 
 
 def _recode(given: DomainTable, cells: ReplayedCells) -> RecodingArtifacts:
-    """Cuts the cells of the earlier release again, leads those of this source through the same cuts, and makes their recoding."""
+    """Cut the cells of the earlier release again, leads those of this source through the same cuts, and make their recoding."""
     job, store, key, now = given.job, given.store, REPLAYED.key(given, cells), cells.now
     if kept := read_recoding_artifacts(store, key, OF_CELLS):
         return kept
@@ -155,7 +155,7 @@ REPLAYED = FilesStep(
 
 
 def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
-    """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
+    """Return the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
     job, store, coding = table.job, table.store, table.coding
     cells = load_histogram(HISTOGRAM.result(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
@@ -164,7 +164,7 @@ def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
-    """Returns where the values of each QID stand in the order in which the earlier release was cut."""
+    """Return where the values of each QID stand in the order in which the earlier release was cut."""
     places, order = [], order_of(method_of(job))
     qids = job.columns.quasi_identifiers
     for qid, before, hierarchy, now in zip(qids, old.domains, old.hierarchies, coding.domains, strict=True):

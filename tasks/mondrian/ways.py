@@ -32,7 +32,7 @@ ATTEMPTS = 4
 
 
 def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
+    """Cut the cells of the whole source; chunks are counted and rewritten as for the lattice.
 
     Returns:
         The files of the release, what it cost, and who is in which class.
@@ -53,7 +53,7 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
 
 
 def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
+    """Share the records out and let workers anonymise a fragment each, as they become free (Fig. 3).
 
     Returns:
         The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
@@ -92,7 +92,7 @@ class FragmentBatches(NamedTuple):
 
 
 def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentBatches:
-    """Cuts a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
+    """Cut a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
     coding = table.coding
     most = fragments.most_records(run.job, coding, source)
     for attempt in range(ATTEMPTS):
@@ -122,7 +122,7 @@ def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float
 
 
 def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:
-    """Returns the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
+    """Return the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
     if not count_remote_workers():
         return fragments.plant(run.job, table.coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
@@ -134,7 +134,7 @@ def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: f
 def _grouped(
     run: Run, table: DomainTable, tree: CutTree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
 ) -> FragmentBatches:
-    """Merges leaves that are too thin to fragments."""
+    """Merge leaves that are too thin to fragments."""
     job, store = run.job, run.store
     groups, people = _merged(run, table.domain, tree, parts)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
@@ -149,7 +149,7 @@ def _grouped(
 
 
 def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
-    """Merges thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
+    """Merge thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
     pairs = [part.pairs for part in parts if part.pairs]
     arguments = (domain, tree, [part.leaf_counts for part in parts], pairs, run.store)
     if not pairs or not count_remote_workers():

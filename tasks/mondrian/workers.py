@@ -79,7 +79,7 @@ class FragmentArtifacts(BaseModel):
 
 
 def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Reads what a fragment cost."""
+    """Read what a fragment cost."""
     return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 
@@ -130,7 +130,7 @@ class FragmentShare(NamedTuple):
 
 
 def _anonymise(given: FragmentReading, fragment: FragmentShare) -> FragmentArtifacts:
-    """Anonymises one fragment and writes its files."""
+    """Anonymise one fragment and write its files."""
     job, coding, source, store, (group, batches_of_runs) = given.job, given.coding, given.source, given.store, fragment
     key = FRAGMENT.key(given, fragment)
     if found := _found(job, key, store):
@@ -168,7 +168,7 @@ FRAGMENT = FilesStep(
 
 
 def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
-    """Returns the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
+    """Return the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
     codes, found = coding.packing.unpack(words), []
     for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
         mine = codes[:, column].astype(np.int32)
@@ -177,7 +177,7 @@ def _values(coding: Coding, words: PackedWords) -> list[pa.Array]:
 
 
 def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.Table], store: Store) -> dict[str, Artifact]:
-    """Keeps who is in which class of a fragment, and what these publish; their numbers are those of no other fragment's."""
+    """Keep who is in which class of a fragment, and what these publish; their numbers are those of no other fragment's."""
     first = group[0] << OF_FRAGMENT
     numbers = {"class": np.arange(first, first + len(labels))}
     listed = pa.table(numbers | {f"label_{number}": column for number, column in enumerate(labels.columns)})
@@ -198,7 +198,7 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
 def _classified(
     job: Job, coding: Coding, source: ChunkedSource, group: Group, batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
-    """Makes classes of a fragment and labels them.
+    """Make classes of a fragment and labels them.
 
     Returns:
         What is published, the class sizes of the records as they are, and lot by lot the class of each record.
@@ -226,7 +226,7 @@ def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, run
 
 
 def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> FragmentRecords:
-    """Returns a fragment's records of some runs, whose last columns are the digests of the given names."""
+    """Return a fragment's records of some runs, whose last columns are the digests of the given names."""
     batches = []
     for path in runs:
         with pa.memory_map(str(path)) as mapped:
@@ -245,7 +245,7 @@ def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Seque
 
 
 def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,).
+    """Make classes of a fragment and labels them; return the class of each record as well, shape (records,).
 
     Args:
         job: Says how.
@@ -279,7 +279,7 @@ def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) ->
 def _classified_cells(
     job: Job, coding: Coding, gather: Callable[[Sequence[Path]], FragmentRecords], batches_of_runs: Sequence[Sequence[Path]]
 ) -> tuple[PublishedClasses, Sizes, Iterable[Part]]:
-    """Does the same on the cells of a fragment whose records do not fit the memory."""
+    """Do the same on the cells of a fragment whose records do not fit the memory."""
     packing = packing_of(coding.finest, coding.axes)
 
     def gathered() -> Iterator[FragmentRecords]:

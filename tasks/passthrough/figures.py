@@ -54,7 +54,7 @@ class ValueReading:
 
 
 def _count(given: ValueReading, chunk: Chunk, path: Path) -> int:
-    """Counts the values of the named columns in one chunk; a column stands in the table by its place among the names."""
+    """Count the values of the named columns in one chunk; a column stands in the table by its place among the names."""
     rows, sizes = 0, [0] * len(given.names)
     with pq.ParquetWriter(
         path, SCHEMA, compression=COMPRESSION, write_statistics=["column", "count"], use_dictionary=["column", "count"]
@@ -76,7 +76,7 @@ VALUES = FileStep(
 
 
 def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa.Table]:
-    """Yields tables of a few columns at a time, since each may hold a value of its own in every record; tells the bytes of their texts."""
+    """Yield tables of a few columns at a time, since each may hold a value of its own in every record; return the bytes of their texts."""
     many, plain = max(AT_A_TIME // max(chunk.rows, 1), 1), _own_texts(chunk)
     for first in range(0, len(names), many):
         counters = {first + place: ValueCounter() for place in range(len(names[first : first + many]))}
@@ -92,7 +92,7 @@ def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa
 
 
 def _own_texts(chunk: Chunk) -> list[str]:
-    """Returns the columns of text in which nearly every value is another, as far as the first row group of the first file tells.
+    """Return the columns of text in which nearly every value is another, as far as the first row group of the first file tells.
 
     Read as dictionaries they cost more than they save; what is found of them is the same.
     """
@@ -187,7 +187,7 @@ class ColumnCounts(NamedTuple):
 
 
 def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
-    """Adds up the values of all chunks and looks at a sample of each column."""
+    """Add up the values of all chunks and look at a sample of each column."""
     summed, persons = values.summed, given.persons
     files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
     counted, sampled = groups_of(files)
@@ -216,12 +216,12 @@ FIGURES = FileStep(
 
 
 def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
-    """Reads the figures of columns, in the order in which these were counted."""
+    """Read the figures of columns, in the order in which these were counted."""
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
 def sums_sql() -> str:
-    """Returns the statement that counts, by column, distinct values, those of one record, and all.
+    """Return the statement that counts, by column, distinct values, those of one record, and all.
 
     A value stands in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
     """
@@ -233,13 +233,13 @@ def sums_sql() -> str:
 
 
 def bytes_of(files: Sequence[str]) -> list[int]:
-    """Returns what all values of each column take, where they are text."""
+    """Return what all values of each column take, where they are text."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
 def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
-    """Returns by column the row groups that count its values, and those that sample them: each is of one column."""
+    """Return by column the row groups that count its values, and those that sample them: each is of one column."""
     counted: dict[int, list[Group]] = defaultdict(list)
     sampled: dict[int, list[Group]] = defaultdict(list)
     few = len(files) <= FEW_FILES
@@ -254,7 +254,7 @@ def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, l
 
 
 def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]], spill: Path) -> Figures:
-    """Returns by column how many distinct values there are, those of one record, and all."""
+    """Return by column how many distinct values there are, those of one record, and all."""
     largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
     if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
         return {number: _summed(groups) for number, groups in counted.items()}
@@ -262,7 +262,7 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
 
 
 def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
-    """Returns by column how many distinct values there are, those of one record, and all, summed up by a database.
+    """Return by column how many distinct values there are, those of one record, and all, summed up by a database.
 
     Args:
         job: Gives memory and threads.
@@ -285,7 +285,7 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
 
 
 def sample_of(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
-    """Returns the smallest digests of a column with their values, both of shape (values,): the smallest of all are among those of each."""
+    """Return the smallest digests of a column with their values, both of shape (values,): the smallest of all are among those of each."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])

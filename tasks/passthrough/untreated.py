@@ -46,7 +46,7 @@ MOST_SHARES = 64
 
 
 def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
-    """Has tasks sum up the values of all chunks.
+    """Have tasks sum up the values of all chunks.
 
     Args:
         run: The run.
@@ -75,7 +75,7 @@ def sum_in_shares(run: Run, columns: int, parts: Sequence[Artifact]) -> Summed:
 
 
 def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[Artifact], key: Key, store: Store) -> list[Artifact]:
-    """Sums the values of some chunks and sets them apart by share; the last artefact is their sample."""
+    """Sum the values of some chunks and sets them apart by share; the last artefact is their sample."""
     files = [store.path(part) for part in parts]
     statement = f"""
         CREATE TEMP TABLE apart AS SELECT "column", digest, sum("count")::BIGINT AS "count", (digest % {shares:d})::INTEGER AS share
@@ -97,7 +97,7 @@ def divide_values_by_share(job: Job, shares: int, columns: int, parts: Sequence[
 
 
 def _write_sample(path: Path, files: Sequence[Path], columns: int) -> int:
-    """Writes the values of least digest of each column, as a chunk's table has them: a row group is of one column."""
+    """Write the values of least digest of each column, as a chunk's table has them: a row group is of one column."""
     rows, names = 0, [str(file) for file in files]
     _, sampled = groups_of(names)
     with pq.ParquetWriter(path, SCHEMA, write_statistics=["column", "count"], use_dictionary=["column", "count"]) as writer:
@@ -124,14 +124,14 @@ OWN = 4
 
 
 def check_published(run: Run, source: ChunkedSource) -> None:
-    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on."""
+    """Refuse a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on."""
     policy = run.policy
     if policy and (faults := banned_faults(policy, source.payload)):
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
 def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str, PassedColumn], ChunkedSource]:
-    """Measures every column that is published as it is, and looks at what its values are.
+    """Measure every column that is published as it is, and looks at what its values are.
 
     Returns:
         Figures by column, in the order of the release; and the source, which knows how long its texts are.
@@ -157,7 +157,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
 
 
 def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
-    """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
+    """Add the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
     elsewhere, values = count_remote_workers() > 0, ColumnCounts(parts)
     given = FigureReading(run.job.in_task() if elsewhere else run.job, tuple(names), person, run.store, run.spill)
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
@@ -166,5 +166,5 @@ def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence
 
 
 def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:
-    """Returns the columns that are published as they are in the source, in the order of the release."""
+    """Return the columns that are published as they are in the source, in the order of the release."""
     return [name for name in source.payload if name not in source.treatments]

@@ -75,7 +75,7 @@ class DraftedJob(NamedTuple):
 
 
 def drafted_k(people: int) -> int:
-    """Returns the k that is proposed for a number of people, or of records where no persons are named."""
+    """Return the k that is proposed for a number of people, or of records where no persons are named."""
     return K if people >= FEW_RECORDS else FEW_K
 
 
@@ -120,7 +120,7 @@ def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool
 
 
 def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Withholds columns that say what a quasi-identifier says, one value for one value."""
+    """Withhold columns that say what a quasi-identifier says, one value for one value."""
     repeated = columns_that_repeat(connection, proposals)
 
     def kept(one: Proposal) -> Proposal:
@@ -133,7 +133,7 @@ def _without_repeats(connection: duckdb.DuckDBPyConnection, proposals: Sequence[
 
 
 def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Makes coordinates quasi-identifiers all of them, or none: half of a place is as good as a street."""
+    """Make coordinates quasi-identifiers all of them, or none: half of a place is as good as a street."""
     places = [one for one in proposals if one.concept == COORDINATES]
     if all(one.role == "quasi_identifier" for one in places) or not any(one.role == "quasi_identifier" for one in places):
         return list(proposals)
@@ -144,7 +144,7 @@ def _together(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def with_some_known(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Takes columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
+    """Take columns that others may know for known where none is surely: a job needs a quasi-identifier, and any may be one."""
     if any(one.role == "quasi_identifier" for one in proposals):
         return list(proposals)
     published = [one for one in proposals if one.publish and one.hierarchy and one.profile.distinct > 1]
@@ -164,7 +164,7 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 def _tried(
     front: OpenSource, proposals: Sequence[Proposal], person: Proposal | None, records: int, sampled: int, out: Path, *, accept: bool
 ) -> tuple[list[Proposal], str, float | None, dict[str, ExposedPeople], tuple[Question, ...]]:
-    """Returns the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
+    """Return the proposals as they are in the job, its text, what it would lose, what columns give away, and the questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
     surely = [one for place, one in enumerate(ranked) if place < MOST_ALWAYS and _rank(one)[1] < ALWAYS and one.confidence >= 0.8]
     able = [one for one in ranked if one not in surely]
@@ -196,6 +196,6 @@ def _tried(
 
 
 def _moved(one: Proposal) -> Proposal:
-    """Returns a column that others may know, where coarsening it too would cost the others too much."""
+    """Return a column that others may know, where coarsening it too would cost the others too much."""
     reason = f"{one.reason}; as one more quasi-identifier it would cost the others too much"
     return replace(one, role="sensitive", reason=reason, confidence=min(one.confidence, 0.6), question="outside")

@@ -68,7 +68,7 @@ def job_text(
     exposed: Mapping[str, ExposedPeople] | None = None,
     questions: Sequence[Question] = (),
 ) -> str:
-    """Returns the text of a job file.
+    """Return the text of a job file.
 
     Args:
         decided: What it says.
@@ -118,7 +118,7 @@ def _runs(decided: Decided) -> str:
 
 
 def _asked(decided: Decided, out: Path, questions: Sequence[Question]) -> list[str]:
-    """Returns the decisions, which come first: each with the answer that the draft has meanwhile."""
+    """Return the decisions, which come first: each with the answer that the draft has meanwhile."""
     # A line end in the name would end the comment, and what follows it would be YAML.
     name = " ".join(out.name.split())
     lines = [f"# What it would cost: skald plan {name}. Then: skald run {name}"]
@@ -173,7 +173,7 @@ def _person(person: Proposal | None) -> list[str]:
 
 
 def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) -> str:
-    """Returns why a column has its role and what it gives away, in words: counts and shares, no value."""
+    """Return why a column has its role and what it gives away, in words: counts and shares, no value."""
     asked = "" if one.question is None else "accepted, " if decided.accept else "DECIDE, "
     parts = [f"{asked}{one.reason}", one.hint if one.role == "quasi_identifier" else ""]
     if away := exposed.get(one.profile.name):
@@ -183,7 +183,7 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: Decided) 
 
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
-    """Returns how many stand alone by a column, and with those that others know."""
+    """Return how many stand alone by a column, and with those that others know."""
     figures = f"alone by it {away.alone:.1%} of the {unit}"
     if away.without or away.together > away.alone:
         figures += f", with the others {away.together:.1%}, by those {away.without:.1%}"
@@ -210,7 +210,7 @@ def _rest(decided: Decided, method: str, figures: Mapping[str, float]) -> list[s
 
 
 def _compared(figures: Mapping[str, float]) -> list[str]:
-    """Returns what each way loses that was tried."""
+    """Return what each way loses that was tried."""
     if not figures:
         return ["# No method could be tried on a sample."]
     # The way without its key: it is no line of the job.
@@ -219,7 +219,7 @@ def _compared(figures: Mapping[str, float]) -> list[str]:
 
 
 def _yaml(value: Any) -> str:
-    """Returns what a job says under ``source`` on one line."""
+    """Return what a job says under ``source`` on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -228,7 +228,7 @@ def _yaml(value: Any) -> str:
 
 
 def yaml_name(text: str) -> str:
-    """Returns a text as one YAML scalar on one line, inside braces or not; JSON's strings are YAML's."""
+    """Return a text as one YAML scalar on one line, inside braces or not; JSON's strings are YAML's."""
     plain = _SIMPLE.fullmatch(text) and text.lower() not in _WORDS
     if plain:
         return text

@@ -28,7 +28,7 @@ DELIMITERS = (";", ",", "\t", "|")
 
 
 def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], out: Path) -> tuple[list[Proposal], list[Path]]:
-    """Gives quasi-identifiers, and columns that may become some, hierarchies from files; returns with them the files that were written.
+    """Give quasi-identifiers, and columns that may become some, hierarchies from files; return with them the files that were written.
 
     Args:
         front: The source.
@@ -50,7 +50,7 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
 
 
 def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
-    """Yields CSV files that are no data, in the folders where hierarchies lie."""
+    """Yield CSV files that are no data, in the folders where hierarchies lie."""
     seen, data = set(), {file.resolve() for file in files}
     for place in dict.fromkeys(
         (*(file.parent.resolve() for file in files), *(file.parent.parent.resolve() for file in files), folder.resolve())
@@ -63,7 +63,7 @@ def _beside(files: Sequence[Path], folder: Path) -> Iterator[Path]:
 
 
 def _names_it(path: Path, column: str) -> bool:
-    """Tells whether a file is called after a column: ``age.csv``, ``age-2.csv``, ``adult_hierarchy_age.csv``."""
+    """Return whether a file is called after a column: ``age.csv``, ``age-2.csv``, ``adult_hierarchy_age.csv``."""
     mine, theirs = (re.sub(r"\W+|_+", "_", name.lower()) for name in (column, path.stem))
     before = theirs.removesuffix(f"_{mine}")
     return re.fullmatch(rf"{re.escape(mine)}(_[0-9]+)?", theirs) is not None or (before != theirs and "hierarch" in before)
@@ -86,7 +86,7 @@ def _used(front: OpenSource, one: Proposal, beside: Sequence[Path], folder: Path
 
 
 def _wants_groups(one: Proposal) -> bool:
-    """Tells whether a column is of texts that a prefix would only keep or withhold, or so few codes that they may be bands."""
+    """Return whether a column is of texts that a prefix would only keep or withhold, or so few codes that they may be bands."""
     most = MOST_BANDS if _is_code(one) else MOST_VALUES
     return one.profile.kind == "text" and 2 < one.profile.distinct <= most
 

@@ -23,7 +23,7 @@ SHORTEST = 4
 
 
 def with_evidence(connection: duckdb.DuckDBPyConnection, columns: Sequence[ColumnProfile]) -> tuple[ColumnProfile, ...]:
-    """Returns profiles with what the values of a sample tell.
+    """Return profiles with what the values of a sample tell.
 
     Args:
         connection: Has the view ``source``.
@@ -57,7 +57,7 @@ def _looked_at(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> 
 
 
 def columns_that_repeat(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, str]:
-    """Returns columns whose values tell those of a quasi-identifier, one by one, with that: published beside it they would undo it.
+    """Return columns whose values tell those of a quasi-identifier, one by one, with that: published beside it they would undo it.
 
     Args:
         connection: Has the view ``source``.

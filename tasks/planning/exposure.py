@@ -37,7 +37,7 @@ class ExposedPeople(NamedTuple):
 
 
 def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
-    """Tells whether one value of a column has far more records than others: no person comes so often, and a figure is often 0.
+    """Return whether one value of a column has far more records than others: no person comes so often, and a figure is often 0.
 
     Args:
         connection: Has the view ``source``.
@@ -50,7 +50,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
 
 
 def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
-    """Tells whether records with the same value in one column have the same value in another, but for one value in a hundred.
+    """Return whether records with the same value in one column have the same value in another, but for one value in a hundred.
 
     Args:
         connection: Has the view ``source``.
@@ -65,7 +65,7 @@ def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) 
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
-    """Draws the table ``sample`` from the view ``source``, one record a person, with a fixed seed; returns its records.
+    """Draw the table ``sample`` from the view ``source``, one record a person, with a fixed seed; return its records.
 
     Args:
         connection: Has the view.
@@ -81,7 +81,7 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
 
 
 def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, ExposedPeople]:
-    """Returns what columns of the table ``sample`` give away.
+    """Return what columns of the table ``sample`` give away.
 
     Args:
         connection: Has the table.

@@ -79,7 +79,7 @@ class Forecast(BaseModel):
 
 
 def forecast_ways(job: Job) -> tuple[Way, ...]:
-    """Returns which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
+    """Return which ways are measured: the best node, the best cuts, and what the job says itself, where that is another of them."""
     method = job.method
     own: tuple[Way, ...] = ()
     if getattr(method, "objective", None) == "dm_star":
@@ -90,7 +90,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
 
 
 def forecast_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Forecast | None:
-    """Measures what one node and Mondrian would lose by k alone, on all combinations or, of many, on samples of them.
+    """Measure what one node and Mondrian would lose by k alone, on all combinations or, of many, on samples of them.
 
     The more records, the less every method loses: of all records less than of a sample.
 
@@ -120,7 +120,7 @@ def _expected(way: Way, values: list[float]) -> Expected:
 
 
 def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int, store: Store) -> list[Histogram]:
-    """Returns the QIDs' cells of each sample, every chunk read once."""
+    """Return the QIDs' cells of each sample, every chunk read once."""
     kept: list[list[tuple[PackedWords, NDArray[np.int64]]]] = [[] for _ in range(samples)]
     for part in parts:
         words, counts = cells_in_source_coding(coding, part, store)
@@ -138,7 +138,7 @@ def _added(coding: Coding, pieces: list[tuple[PackedWords, NDArray[np.int64]]]) 
 
 
 def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
-    """Returns GCP of what a way to anonymise would publish of some records, by k alone."""
+    """Return GCP of what a way to anonymise would publish of some records, by k alone."""
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
@@ -148,7 +148,7 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
 
 
 def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> float:
-    """Returns GCP of the best node, 1 where none passes within the job's levels."""
+    """Return GCP of the best node, 1 where none passes within the job's levels."""
     axes = searched(job, coding)[: len(coding.hierarchies)]
     promise, most = Promise(job.privacy.k), floor(Fraction(job.suppression.limit) * sample.records)
     # What may not be published is finer than this.

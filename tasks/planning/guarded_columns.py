@@ -30,7 +30,7 @@ SPARE = 0.25
 
 
 def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], int]) -> dict[str, int]:
-    """Returns sensitive columns with how many different values every class can be asked for.
+    """Return sensitive columns with how many different values every class can be asked for.
 
     Args:
         proposals: For all columns.
@@ -45,7 +45,7 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
 
 
 def published_holders(front: OpenSource, proposal: Proposal, person: str | None, k: int) -> tuple[Integers, Integers, int]:
-    """Returns who has which value of a column as a draft publishes it, of the people of the sample.
+    """Return who has which value of a column as a draft publishes it, of the people of the sample.
 
     Args:
         front: The source, with the table ``sample``, which has one record of each person.
@@ -73,7 +73,7 @@ def published_holders(front: OpenSource, proposal: Proposal, person: str | None,
 
 
 def count_values_kept(owners: Integers, values: Integers, people: int) -> int:
-    """Returns how many different values of a column every class can be asked for; 1 where it cannot be asked for two.
+    """Return how many different values of a column every class can be asked for; 1 where it cannot be asked for two.
 
     Args:
         owners: Shape (n,), whose each value is.

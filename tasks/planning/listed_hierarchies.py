@@ -53,7 +53,7 @@ class Completed(NamedTuple):
 
 
 def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy:
-    """Writes a first hierarchy of a column, readable by its owner alone.
+    """Write a first hierarchy of a column, readable by its owner alone.
 
     Args:
         given: The source.
@@ -72,13 +72,13 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
 
 
 def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
-    """Writes the lines of a hierarchy, readable by their owner alone."""
+    """Write the lines of a hierarchy, readable by their owner alone."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
 def complete_file(job: Job, column: str) -> Completed:
-    """Adds the values that the source has and the job's file lacks to it, which becomes readable by its owner alone.
+    """Add the values that the source has and the job's file lacks to it, which becomes readable by its owner alone.
 
     Args:
         job: The job; its source is counted, and the counts stay for its run.
@@ -107,14 +107,14 @@ def complete_file(job: Job, column: str) -> Completed:
 
 
 def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
-    """Returns the values of a quasi-identifier in the source and the levels of its hierarchy over them."""
+    """Return the values of a quasi-identifier in the source and the levels of its hierarchy over them."""
     qid = _qid(job, column)
     domain = domain_of(job, column)
     return domain, build_hierarchy(qid, domain, job.folder)
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Counts the domains of a job, as its run would and for its run, and returns that of one column."""
+    """Count the domains of a job, as its run would and for its run, and return that of one column."""
     with open_run(job) as run:
         source = with_keys(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
@@ -130,7 +130,7 @@ def _qid(job: Job, column: str) -> QuasiIdentifier:
 
 
 def _missing(domain: Domain, listed: pa.Array) -> tuple[list[str], int]:
-    """Returns the values, as text, that are listed in none of their spellings, and how many records have them."""
+    """Return the values, as text, that are listed in none of their spellings, and how many records have them."""
     texts = spellings(domain.values)
     if not texts:
         raise HierarchyError.unlisted_type(domain.qid, str(domain.values.type))

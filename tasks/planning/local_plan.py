@@ -60,7 +60,7 @@ class LocalPlan(BaseModel):
 
 
 def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> LocalPlan:
-    """Draws samples, those that fragments would be cut by too, and says what a run would do."""
+    """Draw samples, those that fragments would be cut by too, and says what a run would do."""
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
@@ -95,7 +95,7 @@ def make_local_plan(run: Run, source: ChunkedSource, domain: Artifact, coding: C
 
 
 def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) -> str | None:
-    """Cuts the sample as the run will cut all, and returns what to write where classes stay far larger than k; None if they do not.
+    """Cut the sample as the run will cut all, and return what to write where classes stay far larger than k; None if they do not.
 
     Not where persons are named or records cut: then a sample of cells does not tell what is refused.
 

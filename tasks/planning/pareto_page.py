@@ -66,7 +66,7 @@ class ParetoFront(BaseModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Searches the front of a job's lattice. Publishes nothing."""
+    """Search the front of a job's lattice. Publishes nothing."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -96,7 +96,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 
 
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
-    """Puts the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
+    """Put the front into words; chosen is the optimum that the job's limit allows, where its objective is GCP."""
     allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
     chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
@@ -113,7 +113,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
 
 def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
-    """Returns a level as shortly as a table needs it: its width, unit or number of characters, else its number."""
+    """Return a level as shortly as a table needs it: its width, unit or number of characters, else its number."""
     if hierarchy.is_suppressed_label(level):
         return "*"
     steps = entry_of(spec).marks(spec)
@@ -123,7 +123,7 @@ def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
 
 
 def render_pareto_page(front: ParetoFront) -> str:
-    """Returns the page; equal fronts give equal pages."""
+    """Return the page; equal fronts give equal pages."""
     pairs = (("Loss and suppression", "suppressed records", "suppressed"), ("Loss and risk", "mean risk of a released record", "risk"))
     drawn = []
     for title, axis, name in pairs:

@@ -33,7 +33,7 @@ CASTS: dict[Kind, str] = {"integer": "BIGINT", "double": "DOUBLE", "boolean": "B
 
 
 def column_values(front: OpenSource, column: str) -> Domain:
-    """Counts the distinct values of a column over all records of a source.
+    """Count the distinct values of a column over all records of a source.
 
     Args:
         front: The source.
@@ -50,12 +50,12 @@ def column_values(front: OpenSource, column: str) -> Domain:
 
 
 def typed(column: str, kind: Kind | None) -> str:
-    """Returns a column in SQL, as of a kind if its texts are read as that."""
+    """Return a column in SQL, as of a kind if its texts are read as that."""
     return f"CAST({quote(column)} AS {CASTS[kind]})" if kind in CASTS else quote(column)
 
 
 def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column: str, kind: Kind | None) -> Domain:
-    """Counts the distinct values of a column of a view or table.
+    """Count the distinct values of a column of a view or table.
 
     Args:
         connection: Has it.
@@ -105,7 +105,7 @@ def best_draft(
     text: Callable[[Sequence[Proposal], str], str],
     folder: Path,
 ) -> PilotRun:
-    """Returns the draft with most of the less well known columns as quasi-identifiers that still publishes something.
+    """Return the draft with most of the less well known columns as quasi-identifiers that still publishes something.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.
@@ -166,7 +166,7 @@ def _sample(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> _
 
 
 def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: int) -> dict[str, float]:
-    """Returns GCP of each way on the sample; nothing where the draft cannot be read, or does not fit the values."""
+    """Return GCP of each way on the sample; nothing where the draft cannot be read, or does not fit the values."""
     try:
         job, coding, columns = _sample(connection, text, folder)
         sample = _cells(coding, columns)
@@ -180,7 +180,7 @@ def _lost(connection: duckdb.DuckDBPyConnection, text: str, folder: Path, qids: 
 
 
 def _clustered(connection: duckdb.DuckDBPyConnection, text: str, folder: Path) -> float | None:
-    """Returns GCP of k-member clustering on the sample, by k alone; None where it cannot be tried."""
+    """Return GCP of k-member clustering on the sample, by k alone; None where it cannot be tried."""
     try:
         job, coding, columns = _sample(connection, text, folder)
         codes = [Coder(domain).code(column) for domain, column in zip(coding.domains, columns, strict=True)]

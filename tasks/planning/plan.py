@@ -53,7 +53,7 @@ class Uniqueness(NamedTuple):
 
 
 def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
-    """Counts phase 2 and who stands out in it, or says why not.
+    """Count phase 2 and who stands out in it, or says why not.
 
     A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
     """
@@ -169,7 +169,7 @@ class Plan(BaseModel):
 
 
 def published_already(job: Job) -> Manifest | None:
-    """Returns the manifest of the release that the job would make, if it is published; counts nothing.
+    """Return the manifest of the release that the job would make, if it is published; counts nothing.
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
     even taken; nor where a key is Prefect's to tell, which is not started yet.
@@ -191,7 +191,7 @@ def published_already(job: Job) -> Manifest | None:
 
 
 def make_plan(job: Job, *, quick: bool = False) -> Plan:
-    """Reads the source's footers, counts what is not counted yet, and says what a run would do; the run counts none of it again.
+    """Read the source's footers, counts what is not counted yet, and says what a run would do; the run counts none of it again.
 
     Args:
         job: The job.
@@ -236,7 +236,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
 
 
 def _in_words(job: Job) -> dict[str, Any]:
-    """Returns what the kinds of things that the job names are called."""
+    """Return what the kinds of things that the job names are called."""
     unit = UnitWording.of_job(job)
     proven = proofs(job.privacy.summary(), {}, 0, unit)
     whose = " persons" if unit.of_persons else ""
@@ -267,7 +267,7 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
 
 
 def aim_of(job: Job) -> str:
-    """Returns what the job's method makes as small as can be, or how it works, in words."""
+    """Return what the job's method makes as small as can be, or how it works, in words."""
     if isinstance(job.method, SkaldMethod):
         weighed = ", QIDs by their weights" if job.method.weights else ""
         return "the node that the job names" if job.method.node else f"the least {OBJECTIVES[job.method.objective].measure}{weighed}"
@@ -275,7 +275,7 @@ def aim_of(job: Job) -> str:
 
 
 def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, Any]:
-    """Returns what is told of a lattice and its root."""
+    """Return what is told of a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source, HISTOGRAMS),
@@ -288,7 +288,7 @@ def _of_lattice(run: Run, source: ChunkedSource, coding: Coding) -> dict[str, An
 
 
 def _of_records(run: Run, source: ChunkedSource, domain: Artifact, coding: Coding) -> dict[str, Any]:
-    """Returns what is told of a method that gives every class labels of its own."""
+    """Return what is told of a method that gives every class labels of its own."""
     local = make_local_plan(run, source, domain, coding)
     # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
     whole = local.rows == "cells" and not local.parted

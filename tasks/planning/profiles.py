@@ -34,7 +34,7 @@ READINGS: Mapping[Kind, str] = {
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """Returns the files that are named, or those in the one folder that is."""
+    """Return the files that are named, or those in the one folder that is."""
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
@@ -53,7 +53,7 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_format(path: Path) -> SourceFormat:
-    """Returns the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
+    """Return the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
     return format_of_suffix(suffix(path.name))
 
 
@@ -63,12 +63,12 @@ def _is_source(path: Path) -> bool:
 
 
 def is_hierarchy(name: str) -> bool:
-    """Tells whether a file says of itself that it is a hierarchy, as ARX calls them: ``adult_hierarchy_age.csv``."""
+    """Return whether a file says of itself that it is a hierarchy, as ARX calls them: ``adult_hierarchy_age.csv``."""
     return bool({"hierarchy", "hierarchies"} & set(words(name)))
 
 
 def planning_connection() -> duckdb.DuckDBPyConnection:
-    """Returns a database in memory for sources that have no job yet."""
+    """Return a database in memory for sources that have no job yet."""
     # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
@@ -77,7 +77,7 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
 
 
 def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Counts what tells columns apart, over the view ``source``, and returns it with how many records that has.
+    """Count what tells columns apart, over the view ``source``, and returns it with how many records that has.
 
     Args:
         connection: Has the view.
@@ -94,7 +94,7 @@ def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tupl
 
 
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:
-    """Returns the columns with NaN or infinity among their numbers, which cannot be put into bins."""
+    """Return the columns with NaN or infinity among their numbers, which cannot be put into bins."""
     names = [name for name, kind in kinds.items() if kind == "double"]
     if not names:
         return []
@@ -108,7 +108,7 @@ def _kind(dtype: str) -> Kind:
 
 
 def read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
-    """Returns the strictest kind that every text of each CSV column can be read as; text where it has no value."""
+    """Return the strictest kind that every text of each CSV column can be read as; text where it has no value."""
     tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
     kinds: dict[str, Kind] = {}
@@ -123,7 +123,7 @@ CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
 def profile_sql(kinds: Mapping[str, Kind]) -> str:
-    """Returns the statement that counts all columns in one scan: the records, then ten figures per column, in the order of `Profile`."""
+    """Return the statement that counts all columns in one scan: the records, then ten figures per column, in the order of `Profile`."""
     return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
 
 

@@ -33,7 +33,7 @@ class Question(NamedTuple):
 
 
 def questions_of(proposals: Sequence[proposed.Proposal]) -> tuple[Question, ...]:
-    """Returns the questions of a draft: one for each kind of question, of role and of values, so that there are eight at most."""
+    """Return the questions of a draft: one for each kind of question, of role and of values, so that there are eight at most."""
     found: dict[tuple[proposed.Question, str, str], list[str]] = {}
     for one in proposals:
         if one.question is not None:

@@ -27,12 +27,12 @@ class Sample:
 
 
 def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
-    """Reads Parquet files; with ``hive``, columns that their folders name too."""
+    """Read Parquet files; with ``hive``, columns that their folders name too."""
     return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Reads CSV files by the delimiter that the first one seems to have."""
+    """Read CSV files by the delimiter that the first one seems to have."""
     found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
     delimiter = str(found[0]) if found else ","
     # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.

@@ -19,7 +19,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(job: Job, place: Secret) -> bytes:
-    """Returns a key: the bytes of its file but for one line end, or its text in UTF-8."""
+    """Return a key: the bytes of its file but for one line end, or its text in UTF-8."""
     key = _file_of(job, place) if place.file is not None else text_of(place).encode()
     if not key:
         raise RefusedError(f"the {place.words} holds no key; put one there")
@@ -45,7 +45,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
 
 
 def text_of(place: Secret) -> str:
-    """Returns the text in an environment variable or a block of Prefect."""
+    """Return the text in an environment variable or a block of Prefect."""
     if place.env is not None:
         if not (found := os.environ.get(place.env, "")):
             raise RefusedError(f"the {place.words} is not set; set it where the run and its workers start")
@@ -61,7 +61,7 @@ def text_of(place: Secret) -> str:
 
 
 def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
-    """Returns the real path of a key or vault."""
+    """Return the real path of a key or vault."""
     # Where it really is, because a link may lead into the folder that is handed on.
     real = real_path(path)
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
@@ -71,6 +71,6 @@ def checked_secret_path(job: Job, path: Path, place: Secret) -> Path:
 
 
 def only_its_owners(path: Path, place: Secret) -> None:
-    """Checks that nobody but the owner of a file may read or write it."""
+    """Check that nobody but the owner of a file may read or write it."""
     if path.stat().st_mode & OTHERS:
         raise RefusedError(f"others may read the {place.words}; run chmod 600 on it")

@@ -29,13 +29,13 @@ from tasks.source.reading import BATCH_ROWS, read_chunk
 
 
 def in_prefect(job: Job) -> bool:
-    """Tells whether a key or the path of a vault is kept by Prefect."""
+    """Return whether a key or the path of a vault is kept by Prefect."""
     secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
 
 
 def key_fingerprints(job: Job) -> dict[str, str]:
-    """Returns what tells keys and vaults from others, by column, without revealing them; columns that need none are left out."""
+    """Return what tells keys and vaults from others, by column, without revealing them; columns that need none are left out."""
     found, faults = {}, []
     for one in job.columns.pseudonyms:
         try:
@@ -55,12 +55,12 @@ def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
 
 
 def with_keys(job: Job, source: ChunkedSource) -> ChunkedSource:
-    """Returns the source with the fingerprints of the job's keys."""
+    """Return the source with the fingerprints of the job's keys."""
     return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
 def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
-    """Gives tokens to all values that have none yet, and returns the source with the ids of the vaults."""
+    """Give tokens to all values that have none yet, and returns the source with the ids of the vaults."""
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
@@ -87,7 +87,7 @@ def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
 def read_published(
     job: Job, source: ChunkedSource, chunk: Chunk, columns: Sequence[str], plain: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
+    """Yield the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
 
     Args:
         job: Says how identifiers are treated.
@@ -118,7 +118,7 @@ def _others(chunk: Chunk, names: Sequence[str], plain: Sequence[str]) -> Iterato
 
 
 def _pseudonyms(job: Job, source: ChunkedSource, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
-    """Returns the pseudonyms of a chunk's records by column, each of shape (rows,)."""
+    """Return the pseudonyms of a chunk's records by column, each of shape (rows,)."""
     subjects = [subject for one in treated if (subject := one.treatment.subject) is not None]
     wanted = list(dict.fromkeys([*(one.name for one in treated), *subjects]))
     table = pa.Table.from_batches([_plain_batch(batch) for batch in read_chunk(chunk, wanted)])
@@ -145,14 +145,14 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
-    """Returns the distinct values of a column, and which of them each record has, null where it has none."""
+    """Return the distinct values of a column, and which of them each record has, null where it has none."""
     coded = table[name].dictionary_encode().combine_chunks()
     coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
     return coded.dictionary, coded.indices
 
 
 def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
-    """Returns the pseudonyms of all records, which take their subjects too."""
+    """Return the pseudonyms of all records, which take their subjects too."""
     assert one.treatment.subject is not None
     subjects, values = (table[name].combine_chunks() for name in (one.treatment.subject, one.name))
     if lacking := pc.sum(pc.and_(subjects.is_null(), values.is_valid())).as_py():
@@ -161,7 +161,7 @@ def _of_records(job: Job, source: ChunkedSource, one: Identifier, table: pa.Tabl
 
 
 def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: pa.Array) -> pa.Array:
-    """Returns the pseudonym of each value of a column that names rows, shape (n,), as large text.
+    """Return the pseudonym of each value of a column that names rows, shape (n,), as large text.
 
     Args:
         job: Says where keys and vaults are.
@@ -181,7 +181,7 @@ def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
 
 
 def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
-    """Returns the key of a treatment, or what looks up its vault."""
+    """Return the key of a treatment, or what looks up its vault."""
     secret = one.treatment.secret
     if secret is None:
         return Means()
@@ -199,7 +199,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
 
 
 def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:
-    """Reads a key once more and makes sure that it is the one that the run began with."""
+    """Read a key once more and make sure that it is the one that the run began with."""
     try:
         key = read_key(job, secret)
     except RefusedError as error:

@@ -24,7 +24,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
-    """Returns the original of each pseudonym as text, None where there is none.
+    """Return the original of each pseudonym as text, None where there is none.
 
     Args:
         job: Says how the column was treated, and where key or vault lies.
@@ -48,7 +48,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
 
 def needs_subjects(job: Job, column: str) -> bool:
-    """Tells whether a column's pseudonyms were made with their subjects."""
+    """Return whether a column's pseudonyms were made with their subjects."""
     return any(one.name == column and one.treatment.subject is not None for one in job.columns.pseudonyms)
 
 
@@ -72,7 +72,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
-    """Returns the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any."""
+    """Return the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any."""
     fields = 2 if with_subjects else 1
     try:
         rows = [row for row in csv.reader(lines, strict=True) if row]
@@ -87,7 +87,7 @@ def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], lis
 def write_originals(
     job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
 ) -> None:
-    """Writes a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one."""
+    """Write a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one."""
     if real_path(path).is_relative_to(real_path(job.target_path)):
         raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
     try:

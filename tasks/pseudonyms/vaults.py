@@ -54,7 +54,7 @@ class RowDigest:
         self._streams = [hashlib.sha256() for _ in range(2 * len(SCHEMA))]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Adds rows of the columns of ``SCHEMA``."""
+        """Add rows of the columns of ``SCHEMA``."""
         for number, column in enumerate(batch.columns):
             lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False)
             self._streams[2 * number].update(np.ascontiguousarray(lengths, "<i8").data)
@@ -63,7 +63,7 @@ class RowDigest:
                 self._streams[2 * number + 1].update((column.buffers()[2] or pa.py_buffer(b"")).slice(ends[0], ends[-1] - ends[0]))
 
     def result(self) -> str:
-        """Returns the digest in hex."""
+        """Return the digest in hex."""
         return hashlib.sha256(" ".join([self._begin, *(stream.hexdigest() for stream in self._streams)]).encode()).hexdigest()
 
 
@@ -71,7 +71,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Returns the state of a vault that is there, after reading all of it, unless this process did so since it last changed."""
+    """Return the state of a vault that is there, after reading all of it, unless this process did so since it last changed."""
     stat = file_stat(path)
     if path in _verified and _verified[path][0] == stat:
         return _verified[path][1]
@@ -95,7 +95,7 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_state(job: Job, path: Path) -> VaultState | None:
-    """Returns the state of a vault, if it is not behind the one that it was last used in; None where there never was one."""
+    """Return the state of a vault, if it is not behind the one that it was last used in; None where there never was one."""
     # First: what is remembered is written after the vault, so that another run that makes it grow meanwhile is no older vault.
     known = list(_remembered(job, path))
     if not path.exists():
@@ -117,7 +117,7 @@ def checked_state(job: Job, path: Path) -> VaultState | None:
 
 
 def remember(job: Job, path: Path, state: VaultState) -> None:
-    """Keeps in which state a vault was used, beside it and in the work folder."""
+    """Keep in which state a vault was used, beside it and in the work folder."""
     beside, within = _memories(job, path)
     if job.work_path.is_dir():
         private_folder(within.parent)
@@ -144,7 +144,7 @@ MISSING = "new"
 
 
 def vault_path(job: Job, place: Secret) -> Path:
-    """Returns where a vault lies or will lie."""
+    """Return where a vault lies or will lie."""
     named = place.file if place.file is not None else Path(text_of(place))
     path = checked_secret_path(job, job.resolve(named), place)
     if not path.parent.is_dir():
@@ -155,13 +155,13 @@ def vault_path(job: Job, place: Secret) -> Path:
 
 
 def vault_id(job: Job, path: Path) -> str:
-    """Returns what tells this vault from every other; it stays while tokens are added."""
+    """Return what tells this vault from every other; it stays while tokens are added."""
     state = checked_state(job, path)
     return MISSING if state is None else state.identity
 
 
 def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
-    """Gives a token to every value that has none yet; makes the vault where there is none.
+    """Give a token to every value that has none yet; make the vault where there is none.
 
     Args:
         job: Gives the memory.
@@ -191,7 +191,7 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
 
 def _grown(part: Path, path: Path, generation: int, connection: duckdb.DuckDBPyConnection) -> int:
-    """Writes the old vault and the new tokens behind it, as the next generation."""
+    """Write the old vault and the new tokens behind it, as the next generation."""
     # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
     os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     old = pq.ParquetFile(path) if path.exists() else None
@@ -239,12 +239,12 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Returns the token of each value, null where it has none."""
+    """Return the token of each value, null where it has none."""
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Returns the value of each token, null where there is none."""
+    """Return the value of each token, null where there is none."""
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

@@ -37,7 +37,7 @@ BLOCK = 1 << 22
 
 
 def unpublished(job: Job, release: str) -> tuple[Any, str]:
-    """Returns the store that a job publishes in, and where the target is in there, if it has no such release by now.
+    """Return the store that a job publishes in, and where the target is in there, if it has no such release by now.
 
     A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
     """
@@ -49,7 +49,7 @@ def unpublished(job: Job, release: str) -> tuple[Any, str]:
 
 
 def replace_object(system: Any, remote: str, content: bytes) -> bool:
-    """Writes a small object over the one that was read, or where there is none; tells whether it has the content then.
+    """Write a small object over the one that was read, or where there is none; tells whether it has the content then.
 
     Where the store knows conditions, as S3's do, another one that was put there meanwhile stays.
     """
@@ -76,7 +76,7 @@ def replace_object(system: Any, remote: str, content: bytes) -> bool:
 
 
 def put_object(system: Any, path: Path, remote: str) -> None:
-    """Writes a file where there is none; what a killed run left there stays if it is the same, and is replaced if not.
+    """Write a file where there is none; what a killed run left there stays if it is the same, and is replaced if not.
 
     Args:
         system: Of fsspec.
@@ -92,7 +92,7 @@ def put_object(system: Any, path: Path, remote: str) -> None:
 
 
 def create_object(system: Any, path: Path, remote: str) -> None:
-    """Writes a file only if there is none of its name, in one step where the store knows how."""
+    """Write a file only if there is none of its name, in one step where the store knows how."""
     # Stores that pass over the condition are asked first.
     if system.exists(remote):
         raise FileExistsError
@@ -103,7 +103,7 @@ def create_object(system: Any, path: Path, remote: str) -> None:
 
 
 def fetch_object(system: Any, remote: str, path: Path | None = None) -> str:
-    """Reads an object whole, and returns its SHA-256, in hex.
+    """Read an object whole, and return its SHA-256, in hex.
 
     Args:
         system: Of fsspec.
@@ -137,7 +137,7 @@ class Delivery(BaseModel):
 
 
 def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[list[PublishedFile], Csv]:
-    """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back."""
+    """Put the data files of a release into the target, in the job's format; return them, and how CSV is read back."""
     job, there = run.job, numbered(files)
     parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
@@ -165,7 +165,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
 
 
 def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Finds records that the report may show in data files as they are read back from the target, in a task."""
+    """Find records that the report may show in data files as they are read back from the target, in a task."""
     call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
     return run_step(run, "publish", _examples, call)
 
@@ -177,7 +177,7 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 @contextmanager
 def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and data files as they are read back from the target."""
+    """Yield a folder to spill into, and data files as they are read back from the target."""
     system, root = file_system(str(job.target_address))
     wrong = 0
     with scratch(store) as folder:
@@ -194,7 +194,7 @@ def fetched_files(job: Job, release: str, staged: Sequence[PublishedFile], store
 
 @contextmanager
 def scratch(store: Store) -> Iterator[Path]:
-    """Yields a folder for as long as a task works; what a killed run leaves of it, the next one clears away."""
+    """Yield a folder for as long as a task works; what a killed run leaves of it, the next one clears away."""
     folder = private_folder(store.folder.parent / "spill" / f"delivery-{secrets.token_hex(8)}")
     try:
         private_folder(folder / "spill")

@@ -76,7 +76,7 @@ def make_manifest(
     tops: Sequence[int] = (),
     drawn: LatticeMap | None = None,
 ) -> Manifest:
-    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
+    """Return the manifest of staged files; counts and the risk are the recount's, not the search's.
 
     ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
@@ -113,7 +113,7 @@ def _searched(outcome: Outcome) -> dict[str, Any]:
 
 
 def _reported_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
-    """Returns why records are suppressed where k is all that they can lack: else who lacks what follows from values that nobody sees."""
+    """Return why records are suppressed where k is all that they can lack: else who lacks what follows from values that nobody sees."""
     lacking_k_alone = not (job.privacy.l or job.privacy.t or outcome.suppressed_for.get("linked"))
     return outcome.suppressed_for if lacking_k_alone else {}
 
@@ -126,7 +126,7 @@ def _reported_remainder(outcome: Outcome) -> Remainder | None:
 def make_local_manifest(
     run: Run, source: ChunkedSource, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount
 ) -> Manifest:
-    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
+    """Return the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
@@ -154,7 +154,7 @@ def _manifest(
     found: LabelFigures,
     **own: Any,
 ) -> Manifest:
-    """Returns what the manifests of all methods have in common, with what is a method's own."""
+    """Return what the manifests of all methods have in common, with what is a method's own."""
     job = run.job
     run.untold = _untold(run, source, outcome, before, found)
     left = without_masked(recount.unit_sizes, *recount.fully_suppressed_units(outcome.masked))
@@ -242,13 +242,13 @@ def _one_value(recount: Recount) -> dict[str, OneValue]:
 
 
 def _numerical(job: Job, source: ChunkedSource) -> dict[str, bool]:
-    """Returns which quasi-identifiers are numbers or dates, by name."""
+    """Return which quasi-identifiers are numbers or dates, by name."""
     types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
     return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 
 
 def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
-    """Returns the risk of written files, by persons where these were counted."""
+    """Return the risk of written files, by persons where these were counted."""
     starred, of_them = recount.fully_suppressed_units(masked)
     return release_risk(recount.unit_sizes, starred, suppressed, of_them)
 

@@ -34,12 +34,12 @@ Numbered = tuple[int, Artifact]
 
 
 def numbered(files: Sequence[Artifact]) -> list[Numbered]:
-    """Returns the files that have records, numbered from 1 in the order of the release."""
+    """Return the files that have records, numbered from 1 in the order of the release."""
     return list(enumerate((file for file in files if file.rows), start=1))
 
 
 def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each."""
+    """Put data files into staging, without copying where the file systems allow it; return an entry for each."""
     staged = []
     for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
@@ -67,7 +67,7 @@ BLOCK = 1 << 20
 
 
 def check_output(job: Job, source: ChunkedSource) -> None:
-    """Refuses columns that the format cannot hold, before anything is counted."""
+    """Refuse columns that the format cannot hold, before anything is counted."""
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
@@ -84,7 +84,7 @@ def check_output(job: Job, source: ChunkedSource) -> None:
 
 
 def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
-    """Puts the data files into staging, in the job's format.
+    """Put the data files into staging, in the job's format.
 
     Args:
         job: Says the format.
@@ -108,7 +108,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
 
 def check_folders(files: Sequence[PublishedFile]) -> None:
-    """Refuses more folders than anybody wants to look through, of all files together."""
+    """Refuse more folders than anybody wants to look through, of all files together."""
     if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
         raise OutputError.too_many_folders(MOST_FOLDERS)
 
@@ -121,7 +121,7 @@ def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
 
 
 def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
-    """Returns how the release's CSV is read back: its delimiter, and the types that its Parquet files have."""
+    """Return how the release's CSV is read back: its delimiter, and the types that its Parquet files have."""
     if job.output.format != "csv" or not files:
         return Csv()
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
@@ -129,7 +129,7 @@ def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
 
 
 def column_types(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
-    """Returns DuckDB's types of the columns of a Parquet file."""
+    """Return DuckDB's types of the columns of a Parquet file."""
     # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
     described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal(str(path))}, hive_partitioning = false)").fetchall()
     return {str(name): str(dtype) for name, dtype, *_ in described}
@@ -159,7 +159,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
 
 
 def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) -> list[PublishedFile]:
-    """Writes one DuckDB file; its bytes are DuckDB's and may differ from one writing to the next, unlike what it holds."""
+    """Write one DuckDB file; its bytes are DuckDB's and may differ from one writing to the next, unlike what it holds."""
     if not parts:
         return []
     path = staging / DATA / "release.duckdb"
@@ -175,7 +175,7 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
 
 
 def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path) -> list[PublishedFile]:
-    """Sets the records of every file apart by the values of some columns, which become folders and leave the files."""
+    """Set the records of every file apart by the values of some columns, which become folders and leave the files."""
     staged: list[PublishedFile] = []
     folders: set[str] = set()
     for number, part in parts:
@@ -212,7 +212,7 @@ def _coded(column: pa.Array) -> pa.Array:
 
 
 def _spelled(column: pa.Array) -> pa.Array:
-    """Returns the values of a column as text; those that have none, or one that means null, cannot name a folder."""
+    """Return the values of a column as text; those that have none, or one that means null, cannot name a folder."""
     # With its zone as columns of text have it: Arrow writes +0100, which readers take for no zone at all.
     zoned = pt.is_timestamp(column.type) and column.type.tz is not None
     texts = as_text(column) if zoned else column.cast(pa.string())
@@ -222,7 +222,7 @@ def _spelled(column: pa.Array) -> pa.Array:
 
 
 def _combined(keys: pa.Table) -> pa.DictionaryArray:
-    """Returns the folders of each record, such as ``region=North/sex=f``; names and values are escaped as in an address."""
+    """Return the folders of each record, such as ``region=North/sex=f``; names and values are escaped as in an address."""
     parts = []
     for name in keys.column_names:
         coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")

@@ -27,7 +27,7 @@ PHASE = "overlaps"
 
 
 def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: WrittenMembers) -> list[Disclosed]:
-    """Returns, for each column whose pseudonyms show which records belong together, the digests of what is published beside them.
+    """Return, for each column whose pseudonyms show which records belong together, the digests of what is published beside them.
 
     Args:
         run: The run.
@@ -51,14 +51,14 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], kept: Writt
 
 
 def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
-    """Tells whether pseudonyms name something else than the job's persons, and whose they are."""
+    """Return whether pseudonyms name something else than the job's persons, and whose they are."""
     return bool(kept.people) and not discloses_people(job, columns)
 
 
 def keep_disclosed(
     job: Job, written: Written, payload: Sequence[str], kept: WrittenMembers, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Keeps the digests of each linking column, then whose the pseudonyms are of those that name something else than persons."""
+    """Keep the digests of each linking column, then whose the pseudonyms are of those that name something else than persons."""
     made, links = [], job.columns.links
     with (
         written_at_hand(job, written, store) as (spill, files),
@@ -85,7 +85,7 @@ def _owners(job: Job, columns: Sequence[str], kept: WrittenMembers, store: Store
 
 
 def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None = None) -> list[str]:
-    """Returns the expressions of pseudonyms, of each as much as does not depend on how long the job has them."""
+    """Return the expressions of pseudonyms, of each as much as does not depend on how long the job has them."""
     kinds = {one.name: treatment_kind(one.treatment) for one in job.columns.pseudonyms}
     names = read_as or [quote(name) for name in columns]
     return [
@@ -95,7 +95,7 @@ def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None
 
 
 def _others(job: Job, payload: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Returns the other published columns: all but pseudonyms that are different for each value, which only say who is who."""
+    """Return the other published columns: all but pseudonyms that are different for each value, which only say who is who."""
     naming = {one.name for one in job.columns.pseudonyms if treatment_kind(one.treatment).tells_apart}
     return [quote(name) for name in payload if name not in naming and name not in columns]
 

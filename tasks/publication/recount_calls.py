@@ -77,12 +77,12 @@ class WrittenMembers(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Returns where that lies; what is not at hand is fetched."""
+        """Return where that lies; what is not at hand is fetched."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
 def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: WrittenMembers, store: Store) -> str:
-    """Recounts a release as one; returns what was counted as text."""
+    """Recount a release as one; return what was counted as text."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -92,7 +92,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, kept: Writ
 
 
 def divide_written_records(job: Job, written: Written, shares: int, key: Key, store: Store) -> DividedRelease:
-    """Sets the records of some data files apart, by the classes that they are in."""
+    """Set the records of some data files apart, by the classes that they are in."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),
@@ -104,7 +104,7 @@ def divide_written_records(job: Job, written: Written, shares: int, key: Key, st
 
 
 def divide_written_members(job: Job, kept: WrittenMembers, shares: int, first: bool, key: Key, store: Store) -> DividedMembers:
-    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part."""
+    """Set some of who is in which class apart as the classes are; what the classes publish too, if it is the first part."""
     files = kept.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
@@ -121,7 +121,7 @@ def count_classes_of(
     wholes: Mapping[str, Artifact],
     store: Store,
 ) -> str:
-    """Counts the classes of a share; returns that as text."""
+    """Count the classes of a share; return that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         source, original = _read(store, share), Original("", columns)
         found = count_in_classes(job, connection, source, kept.files(store), original, lambda column: _read(store, [wholes[column]]))
@@ -129,14 +129,14 @@ def count_classes_of(
 
 
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
-    """Counts the different persons of a share of them by how many records they have; returns pairs of both."""
+    """Count the different persons of a share of them by how many records they have; return pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         found = connection.execute(everybody_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 
 def count_additional_of(job: Job, what: str, records: Sequence[Artifact], kept: WrittenMembers, store: Store) -> str:
-    """Counts what needs all classes at once; returns that as text."""
+    """Count what needs all classes at once; return that as text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
         source, people = _read(store, records), kept.files(store)
         if people:
@@ -185,7 +185,7 @@ def answer(
     key: Key,
     store: Store,
 ) -> list[Artifact]:
-    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them."""
+    """Answer statements on data files, on files of the source, or on both, which are read back once for all of them."""
     with _rows(job, written, source, values, store) as (connection, large):
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         made = []
@@ -211,7 +211,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key:
 def _rows(
     job: Job, written: Written | None, source: ChunkedSource | None, values: ReplacedValues, store: Store
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
-    """Yields a database that reads the rows, and whether threads that read whole records would take too much."""
+    """Yield a database that reads the rows, and whether threads that read whole records would take too much."""
     with ExitStack() as stack:
         # Of the source the footers are not at hand, but what a record takes is.
         largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
@@ -236,7 +236,7 @@ def _rows(
 
 @contextmanager
 def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
-    """Yields a folder to spill into, and the data files, read back from the target if they are in a store."""
+    """Yield a folder to spill into, and the data files, read back from the target if they are in a store."""
     if written.staging is None:
         with fetched_files(job, written.release, written.files, store) as found:
             yield found

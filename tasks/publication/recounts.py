@@ -74,7 +74,7 @@ class RecountTasks:
     def each(
         self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, keyed: bool = True
     ) -> list[Result]:
-        """Makes a call for each of some arguments, before which comes the job and after which the store; a keyed one gets a key too.
+        """Make a call for each of some arguments, before which comes the job and after which the store; a keyed one gets a key too.
 
         Args:
             function: A function of a module.
@@ -110,12 +110,12 @@ class RowsInTasks(ReleaseRows):
         self._known: dict[tuple[Side, Groups], str] = {}
 
     def expect(self, side: Side, groups: Sequence[Groups]) -> None:
-        """Has groups counted that will be asked for, all of them in one reading of each part."""
+        """Have groups counted that will be asked for, all of them in one reading of each part."""
         if new := [one for one in dict.fromkeys(groups) if (side, one) not in self._known]:
             self._known |= {(side, one): sums for one, sums in zip(new, self._sums(side, new), strict=True)}
 
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Has the groups of each part counted, unless they were expected, and returns their sums."""
+        """Have the groups of each part counted, unless they were expected, and return their sums."""
         if groups.tables:
             # What a name stands for may change; what is in the files does not.
             return self._sums(side, [groups])[0]
@@ -131,7 +131,7 @@ class RowsInTasks(ReleaseRows):
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
     def counted(self, statement: str, *sides: Side) -> str:
-        """Has one task answer a statement on all rows of the given sides."""
+        """Have one task answer a statement on all rows of the given sides."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
@@ -139,7 +139,7 @@ class RowsInTasks(ReleaseRows):
         return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
 
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Has tasks read the source joined to the tables from here on; what was counted of it is of its own values."""
+        """Have tasks read the source joined to the tables from here on; what was counted of it is of its own values."""
         exported = dict[str, Artifact]()
         for name, table in tables.items():
             self.connection.register(name, table)
@@ -149,7 +149,7 @@ class RowsInTasks(ReleaseRows):
         self._known = {asked: sums for asked, sums in self._known.items() if asked[0] == "release"}
 
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of a side."""
         if side == "release":
             return dict(self._published)
         described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {SOURCE})"
@@ -159,7 +159,7 @@ class RowsInTasks(ReleaseRows):
         }
 
     def exported(self, relation: str) -> Artifact:
-        """Writes what the database reads into the store, where tasks find it."""
+        """Write what the database reads into the store, where tasks find it."""
         store, key = self._tasks.run.store, RECOUNTED.once()
 
         def write(path: Any) -> int:
@@ -180,7 +180,7 @@ MOST_SHARES = 64
 
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers) -> Recount:
-    """Recounts data files, where they lie in a store as they are read back from there; on a cluster, in shares.
+    """Recount data files, where they lie in a store as they are read back from there; on a cluster, in shares.
 
     Args:
         run: The run.
@@ -198,7 +198,7 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, kept: Wri
 
 
 def _most(written: Written) -> int:
-    """Returns into how many parts a recount may be cut: as many as the workers of a cluster have a use for.
+    """Return into how many parts a recount may be cut: as many as the workers of a cluster have a use for.
 
     On one machine DuckDB takes all cores for one recount, and to set records apart for them would be work for nothing.
     """
@@ -207,7 +207,7 @@ def _most(written: Written) -> int:
 
 
 def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: WrittenMembers, most: int) -> Recount:
-    """Recounts data files in shares.
+    """Recount data files in shares.
 
     Args:
         run: The run.
@@ -234,7 +234,7 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, kept: W
 
 
 def _forget(run: Run, *steps: StepCode) -> None:
-    """Removes what tasks left that nobody else has a use for; that it cannot be removed changes nothing of what was found."""
+    """Remove what tasks left that nobody else has a use for; that it cannot be removed changes nothing of what was found."""
     with suppress(StorageError):
         # Another run that has taken over may be in the midst of its own.
         run.work.check()
@@ -242,7 +242,7 @@ def _forget(run: Run, *steps: StepCode) -> None:
 
 
 def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
-    """Refuses columns that are not those of the job, and parts that are not all of the files, each once."""
+    """Refuse columns that are not those of the job, and parts that are not all of the files, each once."""
     faults = list(dict.fromkeys(fault for one in apart for fault in one.faults))
     if not faults and any(one.types != apart[0].types for one in apart):
         faults = [WRONG_COLUMNS]
@@ -256,7 +256,7 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
 
 
 def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
-    """Returns who is in the classes of a share."""
+    """Return who is in the classes of a share."""
     return WrittenMembers(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
@@ -280,7 +280,7 @@ class CountsInTasks(ReleaseCounts):
         self._counted: list[tuple[int, int]] = []
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Has the classes of each share counted, and adds them up."""
+        """Have the classes of each share counted, and add them up."""
         job, rows, by_people = self._tasks.job, self.rows, bool(self._kept.people)
         models = models_counted(job, by_people=by_people)
         wholes = {
@@ -298,7 +298,7 @@ class CountsInTasks(ReleaseCounts):
         return self._with_everybody(apart, added(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> AdditionalCounts:
-        """Has one task count the rest, if there is any."""
+        """Have one task count the rest, if there is any."""
         job = self._tasks.job
         if not (job.columns.links or job.population or job.columns.ways or self._kept.people):
             return AdditionalCounts()
@@ -307,21 +307,21 @@ class CountsInTasks(ReleaseCounts):
         return from_text(AdditionalCounts, text)
 
     def control_faults(self, found: Recount) -> list[str]:
-        """Returns whether shares have other records than were set apart for them, or the source others than it has."""
+        """Return whether shares have other records than were set apart for them, or the source others than it has."""
         faults = control_faults(self._counted, {number: sum(one.rows for one in piece) for number, piece in enumerate(self._pieces)})
         if found.source != self._source.records:
             faults.append(f"of the source {found.source or 0:,} records were counted, and it has {self._source.records:,}")
         return faults
 
     def _people_apart(self) -> list[DividedMembers]:
-        """Sets apart who is in which class, in parts."""
+        """Set apart who is in which class, in parts."""
         shares = len(self._pieces)
         cuts = groups(self._kept.people, len(self._pieces[0]))
         calls = [(self._kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
         return self._tasks.each(divide_written_members, "people", calls)
 
     def _with_everybody(self, apart: Sequence[DividedMembers], whole: ShareClasses) -> ShareClasses:
-        """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
+        """Have the persons of all classes counted in shares of their own; return the counts with how many they are."""
         persons, what, k = whole.counts.persons, self._written.what, self._tasks.job.privacy.k
         if not apart or not persons:
             return whole

@@ -27,7 +27,7 @@ IN_A_STORE = "The files lie in a store and are large, and were not read back to 
 
 
 def check_linked(job: Job, counted: Recount) -> None:
-    """Refuses pseudonyms by which fewer than k people share their combinations, unless the job accepts it."""
+    """Refuse pseudonyms by which fewer than k people share their combinations, unless the job accepts it."""
     for one in exposing(job, counted.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
@@ -35,14 +35,14 @@ def check_linked(job: Job, counted: Recount) -> None:
 
 
 def check_untreated(run: Run, found: Recount) -> None:
-    """Refuses untreated columns that tell fewer than k apart together, where the policy forbids to accept it."""
+    """Refuse untreated columns that tell fewer than k apart together, where the policy forbids to accept it."""
     policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
     if policy and not policy.accept_untreated and together and together.below_k:
         raise UntreatedError.below_k(reported_sentence(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
-    """Attacks data files that were written; None where the job turned attacks off.
+    """Attack data files that were written; None where the job turned attacks off.
 
     Args:
         run: The run.
@@ -63,14 +63,14 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
 
 
 def refusing(settings: AttackSettings | None, policy: Policy | None) -> str:
-    """Returns what asks to refuse releases that attacks break, in words; empty where nothing does."""
+    """Return what asks to refuse releases that attacks break, in words; empty where nothing does."""
     if policy and policy.attacks:
         return f"the policy '{policy.path}'"
     return "the job (attacks.refuse)" if settings and settings.refuse else ""
 
 
 def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: bool) -> Manifest:
-    """Returns a manifest with what attacks came to that a release may say: figures of labels, and of earlier releases.
+    """Return a manifest with what attacks came to that a release may say: figures of labels, and of earlier releases.
 
     Args:
         manifest: Says what earlier releases tell together with this one.

@@ -50,11 +50,11 @@ class TargetWork(Protocol):
         """How often it was taken over."""
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over."""
+        """Make sure that no other run has taken over."""
 
 
 def any_release(job: Job) -> bool:
-    """Tells whether the target may hold a release of the job already; a cheap look."""
+    """Return whether the target may hold a release of the job already; a cheap look."""
     named = f"{job.name}-{'[0-9a-f]' * 16}"
     # Of work in a bucket nothing is at hand before its lease is held.
     if not (job.target_address and job.work_address) and any(job.target_path.glob(named)):
@@ -67,12 +67,12 @@ def any_release(job: Job) -> bool:
 
 
 def is_published(job: Job, release: str) -> bool:
-    """Tells whether a release is in the target."""
+    """Return whether a release is in the target."""
     return _remote_manifest(job, release, any_manifest_of) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
 def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
-    """Returns the manifest of a release if it is published, and names it in ``CURRENT``.
+    """Return the manifest of a release if it is published, and names it in ``CURRENT``.
 
     Args:
         job: Names the target.
@@ -85,7 +85,7 @@ def recall(job: Job, release: str, work: TargetWork) -> Manifest | None:
 def recalled_by(
     job: Job, release: str, work: TargetWork, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
 ) -> Published | None:
-    """Does what ``recall`` does for manifests of any kind.
+    """Do what ``recall`` does for manifests of any kind.
 
     Args:
         job: Names the target.
@@ -108,7 +108,7 @@ def recalled_by(
 
 
 def lay_mark(job: Job, release: str, generation: int) -> None:
-    """Lets whatever a kill leaves of a release from here on be known as this job's, and be taken away.
+    """Let whatever a kill leaves of a release from here on be known as this job's, and be taken away.
 
     Args:
         job: Names the target.
@@ -121,7 +121,7 @@ def lay_mark(job: Job, release: str, generation: int) -> None:
 
 
 def publish_staged(job: Job, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile]) -> None:
-    """Publishes a release whose data files were recounted in staging: by one rename, or in a store with its manifest last."""
+    """Publish a release whose data files were recounted in staging: by one rename, or in a store with its manifest last."""
     if not job.target_address:
         return publish(job, staging, release)
     lay_mark(job, release, work.generation)
@@ -139,7 +139,7 @@ def _put_data(job: Job, staging: Path, release: str, files: Sequence[PublishedFi
 
 
 def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
-    """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
+    """Put what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
         job: Names the target.
@@ -166,7 +166,7 @@ def deliver(job: Job, staging: Path, release: str, work: TargetWork) -> None:
 
 @contextmanager
 def withdrawn_if_refused(job: Job, release: str, work: TargetWork) -> Iterator[None]:
-    """Takes away what was put into the store of a release that is refused inside the block: nobody has verified it.
+    """Take away what was put into the store of a release that is refused inside the block: nobody has verified it.
 
     What is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
 
@@ -196,7 +196,7 @@ def _withdraw(job: Job, release: str, generation: int) -> None:
 
 
 def _finish(job: Job, system: Any, root: str, release: str, work: TargetWork) -> None:
-    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies."""
+    """Name the release in ``CURRENT``, and take away what this job's runs left: marks, releases without manifest, local copies."""
     work.check()
     for _ in range(TRIES):
         if replace_object(system, f"{root}/{CURRENT}", f"{release}\n".encode()):
@@ -218,7 +218,7 @@ def _finish(job: Job, system: Any, root: str, release: str, work: TargetWork) ->
 
 
 def _generation(system: Any, mark: str) -> float:
-    """Returns the generation of the lease under which a mark was laid; one that is not there is later than any."""
+    """Return the generation of the lease under which a mark was laid; one that is not there is later than any."""
     try:
         # One that is empty is of before marks said so.
         return int(object_within(system, mark, MOST_OF_MARK) or 0)
@@ -244,7 +244,7 @@ def _remote_manifest(job: Job, release: str, read: Callable[[bytes, str], Read])
 
 @contextmanager
 def at_hand(release: str) -> Iterator[Path]:
-    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts."""
+    """Yield the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts."""
     if not is_address(release):
         yield Path(release)
         return
@@ -273,7 +273,7 @@ def at_hand(release: str) -> Iterator[Path]:
 
 
 def _listed_sizes(system: Any, root: str, found: Mapping[str, int]) -> dict[str, int | None] | None:
-    """Returns the bytes of the files that a manifest in a store lists, None of one that does not say; None where there is no manifest."""
+    """Return the bytes of the files that a manifest in a store lists, None of one that does not say; None where there is no manifest."""
     if MANIFEST not in found:
         return None
     try:
@@ -285,7 +285,7 @@ def _listed_sizes(system: Any, root: str, found: Mapping[str, int]) -> dict[str,
 
 
 def _is_worth_copying(size: int, listed: Mapping[str, int | None] | None, key: str) -> bool:
-    """Tells whether an object can be what a manifest lists, or where there is none, that of another tool."""
+    """Return whether an object can be what a manifest lists, or where there is none, that of another tool."""
     if key in (MANIFEST, SIGNATURE):
         return size <= MOST_BYTES
     if listed is None:

@@ -51,7 +51,7 @@ Published = TypeVar("Published", Manifest, TablesManifest)
 
 
 def release_id(job: Job, source: ChunkedSource) -> str:
-    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
+    """Return the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
     Where identifiers become pseudonyms, another key makes another release.
     """
@@ -60,7 +60,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 
 
 def published(job: Job, release: str, read: Callable[[Path], Published]) -> Published | None:
-    """Returns the manifest of a release if it is published in a folder, and names it in CURRENT.
+    """Return the manifest of a release if it is published in a folder, and names it in CURRENT.
 
     Args:
         job: Names the target.
@@ -78,7 +78,7 @@ def published(job: Job, release: str, read: Callable[[Path], Published]) -> Publ
 
 
 def unaltered_manifest(folder: Path) -> Manifest:
-    """Returns the manifest of a release of one table, if it is as it was written."""
+    """Return the manifest of a release of one table, if it is as it was written."""
     manifest = read_manifest(folder)
     # Manifests of earlier formats had no seal.
     if manifest is None or (manifest.format >= FORMAT and not has_valid_digest(manifest_content(folder))):
@@ -87,12 +87,12 @@ def unaltered_manifest(folder: Path) -> Manifest:
 
 
 def count_missing_files(folder: Path, manifest: Signable) -> int:
-    """Returns how many files are missing from a release that its manifest lists, the signature included."""
+    """Return how many files are missing from a release that its manifest lists, the signature included."""
     return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
 
 
 def staging_folder(job: Job, release: str) -> Path:
-    """Makes an empty staging folder in the target, on the same file system as the release will be."""
+    """Make an empty staging folder in the target, on the same file system as the release will be."""
     staging = job.target_path / f"{staging_prefix(job)}{release}"
     clear_staging(job)
     # What goes to an object store is made in the run folder, which is for nobody else.
@@ -110,7 +110,7 @@ def staging_folder(job: Job, release: str) -> Path:
 def complete(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
-    """Puts report, manifest and, where there is a key, signature beside the staged data; returns the manifest as it is published.
+    """Put report, manifest and, where there is a key, signature beside the staged data; return the manifest as it is published.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
@@ -134,7 +134,7 @@ def complete(
 
 
 def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: Mapping[str, str], code: str) -> Published:
-    """Puts the documents of a release, its manifest and, where there is a key, its signature beside the staged data, and on the disk.
+    """Put the documents of a release, its manifest and, where there is a key, its signature beside the staged data, and on the disk.
 
     Args:
         job: Names the target.
@@ -164,7 +164,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
 
 
 def signer_of(job: Job) -> Signer | None:
-    """Returns what signs the release, or None where the environment names no key."""
+    """Return what signs the release, or None where the environment names no key."""
     if not os.environ.get(SIGNING_KEY):
         return None
     from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
@@ -173,7 +173,7 @@ def signer_of(job: Job) -> Signer | None:
 
 
 def publish(job: Job, staging: Path, release: str) -> None:
-    """Renames a complete staging folder to the release, then points CURRENT to it."""
+    """Rename a complete staging folder to the release, then points CURRENT to it."""
     try:
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / release)
@@ -188,12 +188,12 @@ def publish(job: Job, staging: Path, release: str) -> None:
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Writes a report in both forms, each whole or not at all; returns the files."""
+    """Write a report in both forms, each whole or not at all; return the files."""
     return write_texts(folder, _texts(report))
 
 
 def restore_report(release: Path, report: Report) -> list[Path]:
-    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files."""
+    """Write the report of a release into its folder, where its manifest lists these very bytes, or none; return the files."""
     manifest = read_manifest(release)
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}
@@ -207,7 +207,7 @@ def _texts(report: Report) -> dict[str, str]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes files of a release by name, each whole or not at all; returns them."""
+    """Write files of a release by name, each whole or not at all; return them."""
     return [_write(folder / name, text) for name, text in texts.items()]
 
 
@@ -218,7 +218,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def point_current(job: Job, release: str) -> None:
-    """Names a release in ``CURRENT``, by one rename."""
+    """Name a release in ``CURRENT``, by one rename."""
 
     def write(part: Path) -> int:
         written = part.write_text(f"{release}\n")

@@ -64,7 +64,7 @@ class Publication:
 
 @contextmanager
 def true_of(release: str) -> Iterator[Publication]:
-    """Lets a block note that its release is published, and turns what fails from then on into a sentence that says so.
+    """Let a block note that its release is published, and turns what fails from then on into a sentence that says so.
 
     Args:
         release: Its id.
@@ -79,7 +79,7 @@ def true_of(release: str) -> Iterator[Publication]:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns what the system said, or else the kind of the error alone: its text may hold a cell, or say that nothing was published."""
+    """Return what the system said, or else the kind of the error alone: its text may hold a cell, or say that nothing was published."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -102,7 +102,7 @@ class PublishedRelease:
 
 
 def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
-    """Reads the source; returns with it the release that this job has made of it already, if it has."""
+    """Read the source; return with it the release that this job has made of it already, if it has."""
     if run.job.replay is not None:
         replayed(run.job)
     # A key that cannot be used is told of before hours are spent on what it was to sign.
@@ -137,7 +137,7 @@ def verify_and_publish(
     people: WrittenPersons = NO_PERSONS,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
-    """Stages the files, recounts them knowing only the job, and publishes them with one rename.
+    """Stage the files, recount them knowing only the job, and publish them with one rename.
 
     Args:
         run: The run.
@@ -215,7 +215,7 @@ def _verified_and_published(
 def _written(
     run: Run, source: ChunkedSource, files: Sequence[Artifact], staging: Path, people: WrittenPersons, claim: ClaimedLevels | None
 ) -> tuple[list[PublishedFile], Csv, Recount]:
-    """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
+    """Write the data files where they are recounted: into staging, or into the store that the release is for."""
     job, release = run.job, release_id(run.job, source)
     if job.target_address:
         lay_mark(job, release, run.work.generation)
@@ -241,7 +241,7 @@ def _finished(
     publication: Publication,
     joining: Joining,
 ) -> Manifest:
-    """Writes report and manifest, and publishes the release with one rename; returns the manifest as it is published."""
+    """Write report and manifest, and publish the release with one rename; return the manifest as it is published."""
     run, source = known.run, known.source
     job = run.job
 
@@ -275,7 +275,7 @@ def _finished(
 
 
 def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: WrittenMembers) -> Joining:
-    """Returns what the pseudonyms of a release join it to."""
+    """Return what the pseudonyms of a release join it to."""
     return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 
 
@@ -289,7 +289,7 @@ def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
 
 
 def _keep_untold(run: Run) -> None:
-    """Writes what the release does not tell into the work folder, for whoever runs the job; with work in a bucket it goes with the run."""
+    """Write what the release does not tell into the work folder, for whoever runs the job; with work in a bucket it goes with the run."""
     if run.untold and run.job.work_address is None and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
         write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))

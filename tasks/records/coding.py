@@ -66,7 +66,7 @@ class JobRecords:
         chunks: tuple[int, ...],
         wholes: tuple[NDArray[np.int64], ...] | None = None,
     ) -> JobRecords:
-        """Puts records in order.
+        """Put records in order.
 
         Args:
             coding: Of the run.
@@ -87,7 +87,7 @@ class JobRecords:
 
 
 def source_counts_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], unit: Unit) -> tuple[NDArray[np.int64], ...]:
-    """Returns how many records have each value of each sensitive column, or where persons are named how many persons.
+    """Return how many records have each value of each sensitive column, or where persons are named how many persons.
 
     Args:
         coding: Of the run.
@@ -151,13 +151,13 @@ def code_records(run: Run, source: ChunkedSource, domain: Artifact) -> list[Arti
 
 
 def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
-    """Returns about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
+    """Return about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
     each = BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive))
     return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
 def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> JobRecords:
-    """Puts the records of all chunks into one matrix."""
+    """Put the records of all chunks into one matrix."""
     count = sum(part.rows for part in parts)
     check_enough(job, count)
     needed = bytes_of_records(job, coding, count)
@@ -182,7 +182,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
 
 
 def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
-    """Returns how each QID is cut.
+    """Return how each QID is cut.
 
     Args:
         job: The job.

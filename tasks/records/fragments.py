@@ -22,7 +22,7 @@ from tasks.records.recodings import recoded
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
-    """Tells whether the records are to be shared out: asked for, or too many for the memory."""
+    """Return whether the records are to be shared out: asked for, or too many for the memory."""
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
@@ -38,7 +38,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 def published_fragment(
     job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
-    """Anonymises the records of a fragment.
+    """Anonymise the records of a fragment.
 
     Args:
         job: The job.

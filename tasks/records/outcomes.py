@@ -34,5 +34,5 @@ class LocalOutcome(BaseModel):
 
 
 def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Reads what the algorithm found."""
+    """Read what the algorithm found."""
     return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -49,7 +49,7 @@ class Partitioned:
 
 
 def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
-    """Makes classes of records by the job's method.
+    """Make classes of records by the job's method.
 
     Args:
         job: The job.
@@ -68,7 +68,7 @@ def partition(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD)
 
 
 def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partitioned) -> Partitioned:
-    """Lets records of finished classes move and change places as long as what is published costs less; who is suppressed stays so.
+    """Let records of finished classes move and change places as long as what is published costs less; who is suppressed stays so.
 
     Classes far larger than others stay as they are: they hold equal records, or one person's, and looking at them costs by their square.
 
@@ -102,13 +102,13 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
 
 
 def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[LabelPrices]:
-    """Returns what classes publish, QID by QID."""
+    """Return what classes publish, QID by QID."""
     ends = ends_of(job, coding) or (None,) * len(ways)
     return [LabelPrices(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
+    """Make classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
     method = job.method
     assert isinstance(method, RaydenMethod)
     points = _points(codes, coding, method)
@@ -122,7 +122,7 @@ def partition_by_rayden(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
 
 
 def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by a VP-tree on the distance of the numerical QIDs."""
+    """Make classes by a VP-tree on the distance of the numerical QIDs."""
     method = job.method
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
@@ -131,7 +131,7 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Pa
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes Mondrian's classes, their outliers set apart and cut again."""
+    """Make Mondrian's classes, their outliers set apart and cut again."""
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, unit)
@@ -139,7 +139,7 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, unit: Unit
 
 
 def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes level by level (papers/semantic-clustering.txt)."""
+    """Make classes level by level (papers/semantic-clustering.txt)."""
     method = job.method
     assert isinstance(method, ClusteringMethod)
     clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
@@ -149,7 +149,7 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, unit: Unit) 
 
 
 def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
-    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish."""
+    """Make classes by greedy k-member clustering and local exchange, priced by what they publish."""
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
@@ -159,7 +159,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
 
 
 def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
-    """Returns how each QID is published, None for the usual way; nothing where the method has one way for all."""
+    """Return how each QID is published, None for the usual way; nothing where the method has one way for all."""
     method = job.method
     return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
 

@@ -47,7 +47,7 @@ class LabelledClasses(NamedTuple):
 
 
 def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
-    """Runs the job's algorithm on all records.
+    """Run the job's algorithm on all records.
 
     Args:
         given: The domain table; its store gets the recoding.
@@ -90,7 +90,7 @@ def recode_all_records(run: Run, domain: Artifact, parts: Sequence[Artifact]) ->
 
 
 def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecoding, Partitioned]:
-    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes."""
+    """Run the job's algorithm, merge what fails its other privacy models, and labels the classes."""
     criteria, unit = _criteria(job, coding, records), records.unit
     found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
@@ -106,7 +106,7 @@ def recoded(job: Job, coding: Coding, records: JobRecords) -> tuple[RecordRecodi
 
 
 def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: Criteria | None) -> Partitioned:
-    """Pools classes so that they keep the job's other privacy models, and suppresses what fails even so."""
+    """Pool classes so that they keep the job's other privacy models, and suppress what fails even so."""
     if criteria is None:
         return found
     points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
@@ -119,7 +119,7 @@ def accepted(found: Partitioned, records: JobRecords, coding: Coding, criteria: 
 
 
 def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
-    """Returns what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
+    """Return what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
     if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
@@ -131,7 +131,7 @@ def _criteria(job: Job, coding: Coding, records: JobRecords) -> Criteria | None:
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
-    """Returns how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
+    """Return how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
     if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
@@ -156,7 +156,7 @@ def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people:
 
 
 def _write_assigned(path: Path, classes: NDArray[np.int32], records: JobRecords) -> int:
-    """Writes the class of each record in the order of the source, one batch per chunk."""
+    """Write the class of each record in the order of the source, one batch per chunk."""
     in_source = np.empty(len(classes), np.int32)
     in_source[records.order] = classes
     schema = pa.schema([("class", pa.int32())])
@@ -172,14 +172,14 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
 
 
 def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
-    """Returns the class of each record of a chunk, by the number of the chunk."""
+    """Return the class of each record of a chunk, by the number of the chunk."""
     with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
         classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
     return classes
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
-    """Reads what the classes publish, once for all chunks."""
+    """Read what the classes publish, once for all chunks."""
 
     def read() -> LabelledClasses:
         table = read_table(store, artifacts.classes)

@@ -30,22 +30,22 @@ class RecordRewriting(Rewriting):
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
     def read(self, place: ChunkPosition) -> list[object]:
-        """Returns what the classes of a chunk's records depend on."""
+        """Return what the classes of a chunk's records depend on."""
         return [place.chunk.key, place.number, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
         return assigned(self.recoding, place.number, self.store)
 
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Returns the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records, and what these publish beside labels."""
         classes = self.classes(place)
         if not self.source.payload:
             return classes, {}
         return classes, count_additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Writes the released records of a chunk apart by output file; returns how many there are."""
+        """Write the released records of a chunk apart by output file; return how many there are."""
         classes, payload = _published(self, self.classes(place), place.chunk)
         return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
@@ -58,7 +58,7 @@ def rewrite_records(
 
 
 def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
-    """Returns the class and the payload of the released records of a chunk."""
+    """Return the class and the payload of the released records of a chunk."""
     kept, source = classes >= 0, given.source
     if not source.payload:
         return classes[kept], pa.RecordBatch.from_arrays([], names=[])

@@ -53,7 +53,7 @@ class Original(NamedTuple):
 
 
 def original_of(job: Job) -> Original | None:
-    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
+    """Return the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
     if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return None
     try:
@@ -91,7 +91,7 @@ def _columns(file: Path) -> pa.Schema:
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Returns why the records of a release cannot be held against the source; empty where they can."""
+    """Return why the records of a release cannot be held against the source; empty where they can."""
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
@@ -111,7 +111,7 @@ def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[FolderSecret
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, pa.Array]:
-    """Returns the columns that a statement yields."""
+    """Return the columns that a statement yields."""
     rows = connection.sql(statement)
     table = rows.to_arrow_table()
     rows.close()
@@ -119,7 +119,7 @@ def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, 
 
 
 def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Returns the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
+    """Return the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
     given = original.columns.field(column).type
@@ -180,7 +180,7 @@ class ReleaseAndSource:
         return DigestPart(f"r.{column}", source)
 
     def lacking(self, job: Job) -> list[str]:
-        """Returns which columns of the release the source does not have."""
+        """Return which columns of the release the source does not have."""
         wanted = [*(qid.name for qid in job.columns.quasi_identifiers), *self.names]
         absent = [name for name in wanted if name not in self.types]
         return [f"the source has no {listed(absent)}"] if absent else []
@@ -195,7 +195,7 @@ def release_and_source(job: Job, rows: ReleaseRows, original: Original) -> Relea
 
 
 def _unmasked(job: Job, rows: ReleaseRows) -> str:
-    """Returns the records that are not masked; all of them where all look so, because that is what their levels publish."""
+    """Return the records that are not masked; all of them where all look so, because that is what their levels publish."""
     release = rows.release
     if not job.suppression.masks:
         return release

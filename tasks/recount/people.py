@@ -39,7 +39,7 @@ publishes, or several, whose column ``class`` says of which."""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
-    """Counts the persons of the classes of data files; what they have is then in the database, for ``values_of_people``.
+    """Count the persons of the classes of data files; what they have is then in the database, for ``values_of_people``.
 
     Args:
         connection: The database.
@@ -56,13 +56,13 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
 
 
 def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
-    """Returns of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
+    """Return of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
     kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
     return job.privacy.with_others(job.columns.values_published_as_is)[:kept]
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Counts the classes in which all persons hold the same value, and the records in these, by sensitive column.
+    """Count the classes in which all persons hold the same value, and the records in these, by sensitive column.
 
     Args:
         connection: The database, in which persons were counted.
@@ -80,7 +80,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 def count_linked(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
 ) -> tuple[LinkCount, ...]:
-    """Counts who shares the set of classes that all records of a person are in, where pseudonyms show which these are.
+    """Count who shares the set of classes that all records of a person are in, where pseudonyms show which these are.
 
     Args:
         job: Names the persons and the pseudonyms.
@@ -102,12 +102,12 @@ def count_linked(
 
 
 def _has_links(files: PeopleFiles) -> bool:
-    """Tells whether it was kept whose the pseudonyms are; the source does not tell it."""
+    """Return whether it was kept whose the pseudonyms are; the source does not tell it."""
     return all("link_0" in pq.read_schema(path).names for path in files[0])
 
 
 def read_people(files: PeopleFiles) -> tuple[str, str]:
-    """Returns what DuckDB reads the classes as, and the persons."""
+    """Return what DuckDB reads the classes as, and the persons."""
     kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
@@ -118,7 +118,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
-    """Returns what could not be counted without the persons, in sentences.
+    """Return what could not be counted without the persons, in sentences.
 
     Args:
         columns: The sensitive columns whose values are counted by people.
@@ -130,7 +130,7 @@ def not_counted(columns: Sequence[str], because: str) -> list[str]:
 
 
 def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
-    """Counts the classes of data files that hold other values of a sensitive column than the counted persons.
+    """Count the classes of data files that hold other values of a sensitive column than the counted persons.
 
     Args:
         connection: The database, in which they were counted.
@@ -145,12 +145,12 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
-    """Returns what DuckDB reads each person and value of a class as, once; what tells classes apart in it, and what the value is called."""
+    """Return what DuckDB reads each person and value of a class as, once; what tells classes apart in it, and what the value is called."""
     return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
-    """Returns the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
+    """Return the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
     if original is None:
         return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
     return source_counts_sql(
@@ -170,7 +170,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_together(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Returns the columns that are counted together, by kind: what is nothing else is published untreated.
+    """Return the columns that are counted together, by kind: what is nothing else is published untreated.
 
     Args:
         published: The columns of the files.
@@ -188,14 +188,14 @@ def columns_together(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Returns the same for the files of a job."""
+    """Return the same for the files of a job."""
     return columns_together(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
 
 
 def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Counts the records that share each combination.
+    """Count the records that share each combination.
 
     Args:
         rows: Of the release.
@@ -214,7 +214,7 @@ def count_together(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qid
 
 
 def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Counts the persons that share each combination; nothing where none are named, or were kept without what their records publish.
+    """Count the persons that share each combination; nothing where none are named, or were kept without what their records publish.
 
     Args:
         job: The job.
@@ -238,7 +238,7 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Returns the counts in the unit of k, and whether those of persons are not of what the files hold.
+    """Return the counts in the unit of k, and whether those of persons are not of what the files hold.
 
     Args:
         records: Counted in records.

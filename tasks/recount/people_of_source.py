@@ -52,7 +52,7 @@ class PeopleOfSource(NamedTuple):
 def people_of_source(
     job: Job, files: Sequence[Path], layout: Csv, original: Original, claim: ClaimedLevels | None, folder: Path
 ) -> PeopleOfSource:
-    """Counts who is in which class of data files.
+    """Count who is in which class of data files.
 
     Args:
         job: Names the persons.
@@ -80,7 +80,7 @@ def people_of_source(
 
 
 def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
-    """Returns why it cannot be known who is in which class, whatever the files hold; empty where it can."""
+    """Return why it cannot be known who is in which class, whatever the files hold; empty where it can."""
     if len(job.columns.quasi_identifiers) > MOST_JOINED:
         return MANY
     one_level = claim is not None and not claim.starred and all(len(levels) == 1 for levels in claim.levels.values())
@@ -88,7 +88,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
 
 
 def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels], original: Original, folder: Path) -> PeopleOfSource:
-    """Counts who is in which class where each value has one label at most."""
+    """Count who is in which class where each value has one label at most."""
     connection, masked = sides.connection, sides.unmasked != sides.release
     for one in labels:
         _own(connection, one)
@@ -110,7 +110,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
 
 
 def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
-    """Makes the table of the label of each value of a quasi-identifier."""
+    """Make the table of the label of each value of a quasi-identifier."""
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
     connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
@@ -119,5 +119,5 @@ def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
 
 
 def _withholds_single(job: Job) -> bool:
-    """Tells whether the job may have single records of a published class withheld."""
+    """Return whether the job may have single records of a published class withheld."""
     return getattr(job.method, "linked", None) == "keep"

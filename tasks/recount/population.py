@@ -35,7 +35,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Returns the population as DuckDB reads it; None where the job names none."""
+    """Return the population as DuckDB reads it; None where the job names none."""
     if job.population is None:
         return None
     files: list[str] = []
@@ -55,7 +55,7 @@ def population_of(job: Job) -> Original | None:
 
 
 def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Counts the rows of the population, and the classes by their records and the rows that their labels fit.
+    """Count the rows of the population, and the classes by their records and the rows that their labels fit.
 
     Args:
         job: Names the population.
@@ -86,7 +86,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
 
 
 def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
-    """Returns the label of each class, what labels cover, and where the value of each row stands."""
+    """Return the label of each class, what labels cover, and where the value of each row stands."""
     qid = job.columns.quasi_identifiers[number]
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
@@ -108,6 +108,6 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
 
 
 def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """Returns where each of some values stands among all of them, ascending."""
+    """Return where each of some values stands among all of them, ascending."""
     ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
     return ranks

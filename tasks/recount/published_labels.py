@@ -73,7 +73,7 @@ class PublishedLabels:
 
 
 def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
-    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs."""
+    """Have the values and labels of all quasi-identifiers counted in one reading, where each costs."""
     if not job.columns.quasi_identifiers:
         # One of several tables may have none.
         return
@@ -83,13 +83,13 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 
 
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
-    """Returns the values of a quasi-identifier in the source and its labels in the release, each once."""
+    """Return the values of a quasi-identifier in the source and its labels in the release, each once."""
     labels = label_groups(sides.rows.alike(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
     return value_groups(sides.source, quote(qid.name)), labels
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
+    """Read the labels of the quasi-identifier at a position of the job, and make the tables of its values and its labels.
 
     Args:
         job: The job.
@@ -120,7 +120,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
 def labels_of_levels(
     job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
 ) -> tuple[NDArray[np.int64], Spans] | None:
-    """Reads labels as those of the levels that they are said to be of.
+    """Read labels as those of the levels that they are said to be of.
 
     Args:
         job: The job.
@@ -144,7 +144,7 @@ def labels_of_levels(
 
 
 def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
-    """Returns which labels are ``*``, or two open bounds."""
+    """Return which labels are ``*``, or two open bounds."""
     if len(columns) > 1:
         return np.asarray(np.stack([np.asarray(column.is_null()) for column in columns]).all(axis=0), np.bool_)
     kind = columns[0].type
@@ -155,7 +155,7 @@ def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
 
 
 def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequence[pa.Array]) -> tuple[NDArray[np.int64], Spans]:
-    """Reads labels in whatever way they may be meant; returns where each value stands, and what labels cover."""
+    """Read labels in whatever way they may be meant; return where each value stands, and what labels cover."""
     texts, known = label_texts(job, qid, held.type, columns), held.drop_null()
     axis = label_axis(qid, known, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
@@ -164,7 +164,7 @@ def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequen
 
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
-    """Returns labels as text, whether they are text, values of another type or pairs of bounds."""
+    """Return labels as text, whether they are text, values of another type or pairs of bounds."""
     texts = [texts_with_nulls(column) for column in columns]
     if len(texts) == 1:
         return texts[0]
@@ -175,13 +175,13 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:
-    """Returns how the job wants the values of a class to be published, if it says so."""
+    """Return how the job wants the values of a class to be published, if it says so."""
     ways: Any = getattr(job.method, "generalisation", None)
     return ways.get(qid.name) if isinstance(ways, dict) else ways
 
 
 def _is_kept(values: pa.Array, labels: pa.Array, owners: NDArray[np.int32]) -> bool:
-    """Tells whether every label is the value that it covers, type and all."""
+    """Return whether every label is the value that it covers, type and all."""
     if values.type != labels.type:
         return False
     some = np.flatnonzero(owners >= 0)

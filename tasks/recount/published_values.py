@@ -52,7 +52,7 @@ class PublishedSource:
     columns: Sequence[str] = ()
 
     def of(self, relation: str) -> str:
-        """Returns some records with their values as they are published."""
+        """Return some records with their values as they are published."""
         return with_replaced_values_sql(relation, self.columns, self.joins)
 
 
@@ -69,7 +69,7 @@ class PublishedHolders(NamedTuple):
 
 
 def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
-    """Works out what is published of the source's values, and returns the source so, as the rows have it from here on.
+    """Work out what is published of the source's values, and returns the source so, as the rows have it from here on.
 
     Args:
         job: Says how columns are published.
@@ -109,7 +109,7 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 def _worked_out(
     job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
-    """Returns the values of a column, their type, whether it has what is no number, and what is published of them."""
+    """Return the values of a column, their type, whether it has what is no number, and what is published of them."""
     k, way, (relation, persons) = job.privacy.k, job.columns.ways[name], holders
     every = isinstance(way, Publishing)
     empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
@@ -143,7 +143,7 @@ def _worked_out(
 
 
 def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.DataType) -> ColumnPublication:
-    """Returns what publication lost, of the values that are published alone."""
+    """Return what publication lost, of the values that are published alone."""
     records, values = sum(present.values()), sum(count for value, count in present.items() if value is not None)
     error_of = {value: error for value, error in zip(made.published, made.error, strict=True) if value is not None}
     standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
@@ -162,7 +162,7 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
 
 
 def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: str, people: PeopleFiles | None) -> list[str]:
-    """Counts published values of columns that are shared which fewer than k people of the release have.
+    """Count published values of columns that are shared which fewer than k people of the release have.
 
     Args:
         connection: The database.
@@ -200,7 +200,7 @@ def _fault(name: str, few: int, k: int, unit: str) -> Sequence[str]:
 
 
 def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, ColumnLoss]:
-    """Returns what the labels of each quasi-identifier lost, by its name.
+    """Return what the labels of each quasi-identifier lost, by its name.
 
     Args:
         job: The job.
@@ -212,7 +212,7 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
 
 
 def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int]]:
-    """Returns what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one."""
+    """Return what columns tell that are published untreated, by name: different values, records alone with theirs, and those with one."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
     for name in rows.types("release"):

@@ -47,7 +47,7 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Counts what is counted in each class by itself.
+        """Count what is counted in each class by itself.
 
         Args:
             original: The source as it is published, if it is at hand.
@@ -55,10 +55,10 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def additional(self) -> AdditionalCounts:
-        """Counts what needs all classes at once; called after ``classes``."""
+        """Count what needs all classes at once; called after ``classes``."""
 
     def control_faults(self, _found: Recount) -> list[str]:
-        """Returns where what was counted is not all of the release and its source, each once."""
+        """Return where what was counted is not all of the release and its source, each once."""
         return []
 
 
@@ -69,7 +69,7 @@ class CountsHere(ReleaseCounts):
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Counts all classes."""
+        """Count all classes."""
         job, rows, by_people = self._job, self.rows, bool(self._people and self._job.columns.person)
         found = count_in_classes(
             job,
@@ -85,7 +85,7 @@ class CountsHere(ReleaseCounts):
         return found
 
     def additional(self) -> AdditionalCounts:
-        """Counts the rest; the persons of classes are in the database."""
+        """Count the rest; the persons of classes are in the database."""
         return count_additional(self._job, self.rows.connection, self.rows.release, self._people)
 
 
@@ -99,7 +99,7 @@ def recount(
     people: PeopleFiles | None = None,
     basis: RecountBasis = RecountBasis(),  # noqa: B008 - a tuple
 ) -> Recount:
-    """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
+    """Count the classes of the data files, check columns, classes and sensitive values against the job, and records against the source.
 
     Args:
         job: All that is known.
@@ -125,7 +125,7 @@ def recount(
 
 
 def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | None, basis: RecountBasis) -> Recount:
-    """Recounts a release, in however many shares it is counted, and refuses it where it does not keep what the job promises.
+    """Recount a release, in however many shares it is counted, and refuses it where it does not keep what the job promises.
 
     Args:
         job: All that is known.
@@ -148,7 +148,7 @@ def recount_by(job: Job, counts: ReleaseCounts, what: str, original: Original | 
 def written_rows(
     job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, *, last: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
-    """Yields a database, what it reads data files as, and what is wrong with their columns.
+    """Yield a database, what it reads data files as, and what is wrong with their columns.
 
     Args:
         job: The job.
@@ -179,7 +179,7 @@ def count_in_classes(
     whole_of: Callable[[str], str],
     alike: Alike | None = None,
 ) -> ShareClasses:
-    """Counts whatever is counted in each class by itself.
+    """Count whatever is counted in each class by itself.
 
     Args:
         job: The job.
@@ -201,7 +201,7 @@ def count_in_classes(
 
 
 def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: str, people: PeopleFiles | None) -> AdditionalCounts:
-    """Counts what needs all classes at once.
+    """Count what needs all classes at once.
 
     Args:
         job: The job.
@@ -216,7 +216,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
 
 def by_person(classes: Recount, persons: PersonCount) -> Recount:
-    """Returns classes with what k is about counted in persons."""
+    """Return classes with what k is about counted in persons."""
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
@@ -229,7 +229,7 @@ def count_classes(
     *,
     by_qid: bool = False,
 ) -> Recount:
-    """Counts the classes of data files.
+    """Count the classes of data files.
 
     Args:
         connection: The database.
@@ -248,14 +248,14 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verifies a published release as ``verify_against`` does, with the source as it is at hand."""
+    """Verify a published release as ``verify_against`` does, with the source as it is at hand."""
     return verify_against(job, release, original_of(job), people)
 
 
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verifies a published release: its files against its manifest, its classes against the job, its records against the source.
+    """Verify a published release: its files against its manifest, its classes against the job, its records against the source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
@@ -301,7 +301,7 @@ def _people_found_out(
     claim: ClaimedLevels | None,
     spill: Path,
 ) -> PeopleOfSource:
-    """Finds out from job and source who is in which class."""
+    """Find out from job and source who is in which class."""
     if unproved or original is None:
         return PeopleOfSource(because=unproved)
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
@@ -311,13 +311,13 @@ def _people_found_out(
 
 
 def k_of(manifest: Manifest | None) -> int:
-    """Returns the k that a release was made for; 0 where nobody says so."""
+    """Return the k that a release was made for; 0 where nobody says so."""
     said = manifest.privacy.get("k") if manifest else None
     return said if isinstance(said, int) else 0
 
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Returns whether the risk of a manifest is not that of the recounted classes."""
+    """Return whether the risk of a manifest is not that of the recounted classes."""
     if "after" not in manifest.risk or (manifest.persons and not found.persons):
         return []
     starred, masked = found.fully_suppressed_units(manifest.masked)
@@ -327,7 +327,7 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 
 def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
-    """Returns what data files are missing, added or altered since a release was published."""
+    """Return what data files are missing, added or altered since a release was published."""
     promised = {release / file.path: file for file in manifest.files}
     there = set(files)
     faults = []

@@ -41,7 +41,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Counts groups of all rows of a side; returns what the database reads them as, each group once."""
+        """Count groups of all rows of a side; return what the database reads them as, each group once."""
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
         """Is told which groups of a side will be asked for: where each reading costs, one serves all of them."""
@@ -49,11 +49,11 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def counted(self, statement: str, *sides: Side) -> str:
-        """Returns what the database reads the answer of a statement as that needs all rows of the given sides at once."""
+        """Return what the database reads the answer of a statement as that needs all rows of the given sides at once."""
 
     @abstractmethod
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Reads the source from here on with the values that are published in the place of its own.
+        """Read the source from here on with the values that are published in the place of its own.
 
         Args:
             tables: Tables that are joined, by name.
@@ -63,10 +63,10 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of a side."""
 
     def alike(self, release: str) -> Alike:
-        """Returns records of the release as statements count them for which equal ones are the same, each by itself or together.
+        """Return records of the release as statements count them for which equal ones are the same, each by itself or together.
 
         Args:
             release: What they are read as.
@@ -74,7 +74,7 @@ class ReleaseRows(ABC):
         return Alike(release)
 
     def records(self, side: Side) -> int:
-        """Returns how many records a side has."""
+        """Return how many records a side has."""
         [(records,)] = self.connection.execute(f"FROM {self.grouped(side, Groups(getattr(self, side)))}").fetchall()
         return int(records)
 
@@ -91,7 +91,7 @@ class RowsHere(ReleaseRows):
         self._tables, self._copies = 0, ""
 
     def concatenate(self, parts: Sequence[str]) -> None:
-        """Puts equal records of the release together, where there are many: each is read once then, and not for every question.
+        """Put equal records of the release together, where there are many: each is read once then, and not for every question.
 
         Whether there are, some of them tell; if these mislead, the database has more to hold and to set aside, and counts the same.
 
@@ -110,11 +110,11 @@ class RowsHere(ReleaseRows):
         self.connection.execute(alike_sql(self.release, self._copies, TOGETHER))
 
     def alike(self, release: str) -> Alike:
-        """Returns records of the release, equal ones together if they were put together."""
+        """Return records of the release, equal ones together if they were put together."""
         return Alike(release.replace(self.release, TOGETHER), self._copies) if self._copies else Alike(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
-        """Makes what the statement reads, and returns it as part of the statement that is to come."""
+        """Make what the statement reads, and returns it as part of the statement that is to come."""
         for statement in groups.before:
             self.connection.execute(statement)
         if not (groups.alone or (groups.wide and self.wide)):
@@ -128,11 +128,11 @@ class RowsHere(ReleaseRows):
         return f"grouped_{self._tables}"
 
     def counted(self, statement: str, *_: Side) -> str:
-        """Returns the statement as part of the one that is to come."""
+        """Return the statement as part of the one that is to come."""
         return f"({statement})"
 
     def publish(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Makes the tables, and reads the source joined to them."""
+        """Make the tables, and read the source joined to them."""
         for name, table in tables.items():
             self.connection.register("made", table)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
@@ -140,12 +140,12 @@ class RowsHere(ReleaseRows):
         self.source = with_replaced_values_sql(self.source, columns, joins)
 
     def types(self, side: Side) -> dict[str, str]:
-        """Returns DuckDB's types of the columns of a side."""
+        """Return DuckDB's types of the columns of a side."""
         return types_of(self.connection, getattr(self, side))
 
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
-    """Returns DuckDB's types of the columns of what it reads."""
+    """Return DuckDB's types of the columns of what it reads."""
     return {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
 
 
@@ -156,7 +156,7 @@ HELD, BUFFERS = 5, 1 << 18
 
 
 def are_wide(job: Job, files: Sequence[Path]) -> bool:
-    """Tells whether the threads of a recount cannot all read whole records within the job's memory.
+    """Return whether the threads of a recount cannot all read whole records within the job's memory.
 
     Args:
         job: Gives memory and threads.
@@ -170,7 +170,7 @@ def are_wide(job: Job, files: Sequence[Path]) -> bool:
 
 
 def takes_much(job: Job, largest: int, columns: int) -> bool:
-    """Tells whether threads that read whole records take more than there is for them.
+    """Return whether threads that read whole records take more than there is for them.
 
     Args:
         job: Gives memory and threads.
@@ -182,7 +182,7 @@ def takes_much(job: Job, largest: int, columns: int) -> bool:
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
-    """Returns what is wrong with the columns of Parquet files, and with the first rows of each."""
+    """Return what is wrong with the columns of Parquet files, and with the first rows of each."""
     faults: list[str] = []
     for path in files:
         folders = [name for name, *_ in partition_of(path)]
@@ -202,7 +202,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
 
 
 def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
-    """Returns what is wrong with the columns of files of another format, as DuckDB reads them."""
+    """Return what is wrong with the columns of files of another format, as DuckDB reads them."""
     types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     names = list(types)
     if faults := column_faults(job, names):
@@ -217,7 +217,7 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
 
 
 def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
-    """Returns whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
+    """Return whether a file has other columns or another order, or anything but text where a ``*`` may stand."""
     wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
     return [WRONG_COLUMNS] if schema.names != columns or wrong else []
 

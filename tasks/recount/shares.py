@@ -45,7 +45,7 @@ class DividedRelease(BaseModel):
 
 
 def divide_release(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> DividedRelease:
-    """Sets the records of data files apart by the classes that they are in, with what is counted in classes."""
+    """Set the records of data files apart by the classes that they are in, with what is counted in classes."""
     types, columns = types_of(connection, view), job.columns
     qids = published_qids(job)
     wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking, *columns.ways])
@@ -73,7 +73,7 @@ class DividedMembers(BaseModel):
 def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
 ) -> DividedMembers:
-    """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
+    """Set who is in which class apart as the classes are; those of no class that is known go to the first share, as unexpected.
 
     Persons are set apart by themselves too: somebody may be in classes of several shares.
 
@@ -106,7 +106,7 @@ def divide_members(
 def _set_apart(
     connection: duckdb.DuckDBPyConnection, statement: str, columns: Sequence[str], shares: int, keep: Keep
 ) -> tuple[Artifact, ...]:
-    """Writes the rows of a statement into a file for each share, by the number that its last column holds."""
+    """Write the rows of a statement into a file for each share, by the number that its last column holds."""
     # By place: a column of the job may have any name, ours included.
     names = [f"column_{number}" for number in range(len(columns))]
     connection.execute(f"CREATE OR REPLACE TEMP TABLE apart ({_typed(connection, statement, [*names, 'share'])})")
@@ -127,17 +127,17 @@ def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequenc
 
 
 def files_sql(paths: Sequence[Path]) -> str:
-    """Returns what DuckDB reads tables of tasks as."""
+    """Return what DuckDB reads tables of tasks as."""
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
 def to_text(found: Any) -> str:
-    """Returns what was counted as text, which no engine takes for anything else."""
+    """Return what was counted as text, which no engine takes for anything else."""
     return json.dumps(TypeAdapter(type(found)).dump_python(found))
 
 
 def from_text(kind: type[Counted], text: str) -> Counted:
-    """Returns what was counted of a text.
+    """Return what was counted of a text.
 
     Args:
         kind: A class of data without keys other than texts and numbers.

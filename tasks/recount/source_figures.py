@@ -31,7 +31,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Counts the classes and persons of the source that a release was made of.
+    """Count the classes and persons of the source that a release was made of.
 
     Args:
         job: The job that made it.

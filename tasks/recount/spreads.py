@@ -25,14 +25,14 @@ from tasks.store.database import quote
 
 
 def source_value_groups(source: str, column: str) -> Groups:
-    """Returns how the records of each value of a sensitive column are counted: ``value``, ``records``."""
+    """Return how the records of each value of a sensitive column are counted: ``value``, ``records``."""
     return Groups(source, ((quote(column), "value"),))
 
 
 def make_source_distribution(
     job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
 ) -> int:
-    """Makes the table ``whole`` of all values with their records, places and groups; returns the number of levels of the groups.
+    """Make the table ``whole`` of all values with their records, places and groups; return the number of levels of the groups.
 
     Args:
         job: Says where files of hierarchies are.
@@ -61,7 +61,7 @@ EVERYWHERE = "everywhere"
 
 
 def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
-    """Returns the promises on sensitive values that can be counted: without the people of the classes, only which values there are."""
+    """Return the promises on sensitive values that can be counted: without the people of the classes, only which values there are."""
     return [(kind, column, spec) for kind, column, spec in job.privacy.models if by_people or not job.columns.person or kind.of_presence]
 
 
@@ -75,7 +75,7 @@ def count_spreads(
     *,
     by_people: bool,
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
-    """Counts the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
+    """Count the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
 
     Args:
         job: Says what is promised.
@@ -107,12 +107,12 @@ def count_spreads(
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
-    """Tells whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
+    """Return whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
     return kind.of_whole or (by_people and kind.held is not None)
 
 
 def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: Original | None, *, by_people: bool) -> str:
-    """Returns what the database reads the values of a column as, each with its records, or its people where these are counted.
+    """Return what the database reads the values of a column as, each with its records, or its people where these are counted.
 
     Args:
         job: The job.
@@ -128,7 +128,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
 
 
 def spread_faults(job: Job, classes: ShareClasses, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Returns what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
+    """Return what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
     faults = [
         f"in {unexpected:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
         for column, unexpected in classes.unexpected.items()

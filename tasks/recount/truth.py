@@ -60,7 +60,7 @@ JOINS = 16
 
 
 def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
-    """Returns whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
+    """Return whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
     looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
     sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
     sides.rows.expect("source", [_valued(sides, one, parts) for one, parts in looked])
@@ -95,7 +95,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Returns whether the labels of some classes stand together as values of the source do, and how many classes these are.
+    """Return whether the labels of some classes stand together as values of the source do, and how many classes these are.
 
     Args:
         sides: Release and source.
@@ -125,7 +125,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
 
 
 def drawn_number() -> int:
-    """Returns the number by which a recount chooses classes: one for all its parts, and another for the next recount."""
+    """Return the number by which a recount chooses classes: one for all its parts, and another for the next recount."""
     return secrets.randbits(64)
 
 
@@ -134,7 +134,7 @@ def _named(one: PublishedLabels) -> tuple[int, int, str]:
 
 
 def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
-    """Returns how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
+    """Return how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
     known, before = [part_of([one.source for one in sides.untreated_parts], PARTS)], []
@@ -149,7 +149,7 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
 
 
 def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.int64]) -> str:
-    """Makes the table of values with the bits of the classes whose label covers them; returns its name."""
+    """Make the table of values with the bits of the classes whose label covers them; return its name."""
     masks = np.zeros(len(one.source), np.uint64)
     for number, label in enumerate(sampled.tolist()):
         masks[one.spans.covered(label)] |= np.uint64(1) << np.uint64(number)
@@ -179,7 +179,7 @@ class Truth(NamedTuple):
 
 
 def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
-    """Holds what the files publish against the source.
+    """Hold what the files publish against the source.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
@@ -210,7 +210,7 @@ def truth_of(job: Job, rows: ReleaseRows, original: Original, claim: ClaimedLeve
 
 
 def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
-    """Returns the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
+    """Return the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
     if job.source.drift != "freeze":
         # Files that differ are widened to what holds all of them, which DuckDB may decide otherwise.
         return []
@@ -222,13 +222,13 @@ def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
 
 
 def _label_faults(one: PublishedLabels) -> list[str]:
-    """Returns whether the labels of a quasi-identifier can stand for its values."""
+    """Return whether the labels of a quasi-identifier can stand for its values."""
     empty = int(np.count_nonzero(one.spans.high == one.spans.low))
     return label_faults(one.name, empty, unmatched(one.spans, one.released[None, :], one.source[None, :]))
 
 
 def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels]) -> list[str]:
-    """Returns whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
+    """Return whether whole records, with the labels that do not overlap, occur in the source; of masked ones what else they publish."""
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
     parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
@@ -239,7 +239,7 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
 
 
 def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[DigestPart], list[str]]:
-    """Returns the source and the parts of a record's digest, no more of them to look up than one statement may, and statements before.
+    """Return the source and the parts of a record's digest, no more of them to look up than one statement may, and statements before.
 
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
     """
@@ -265,7 +265,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
 
 
 def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
-    """Returns what stands for the labels of a quasi-identifier in the digest of a record."""
+    """Return what stands for the labels of a quasi-identifier in the digest of a record."""
     number, column = one.number, quote(one.name)
     if one.is_released and sides.types[one.name] == sides.published[one.name]:
         return DigestPart(f"r.{column}", f"s.{column}")
@@ -280,7 +280,7 @@ def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
 
 
 def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestPart], names: Sequence[str]) -> list[str]:
-    """Returns whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
+    """Return whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
     if not parts:
         return []
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)

@@ -43,7 +43,7 @@ BLOCK = 1 << 16
 
 
 def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
-    """Counts the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
+    """Count the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
 
     Args:
         job: Says where ranges end.
@@ -68,12 +68,12 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
-    """Returns the labels of a quasi-identifier in the release, each once."""
+    """Return the labels of a quasi-identifier in the release, each once."""
     return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
-    """Yields the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
+    """Yield the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
     columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     published = [with_source_types(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
     for first in range(0, len(published[0]), BLOCK):
@@ -82,7 +82,7 @@ def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifie
 
 
 def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
+    """Return the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
     column, persons = quote(name), original.persons(job)
     if persons:
         somebody = somebody_sql(persons)
@@ -137,7 +137,7 @@ class RecountBasis(NamedTuple):
 def verdict_of(
     job: Job, rows: ReleaseRows, classes: ShareClasses, beside: AdditionalCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
-    """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
+    """Hold what was counted against the job and the source; return it with what was found there, and all faults.
 
     Args:
         job: The job.
@@ -168,7 +168,7 @@ def verdict_of(
 
 
 def _expect(job: Job, rows: ReleaseRows) -> None:
-    """Has what is asked of single columns of the files counted in one reading, where each costs."""
+    """Have what is asked of single columns of the files counted in one reading, where each costs."""
     asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
     labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
@@ -179,7 +179,7 @@ def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
 
 
 def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
-    """Counts the labels that tell values which the job hides."""
+    """Count the labels that tell values which the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
         if not qid.hides:
@@ -193,7 +193,7 @@ def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
 
 
 def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
-    """Counts the source, and holds the files against it; returns its records and what came of it, nothing without it."""
+    """Count the source, and holds the files against it; return its records and what came of it, nothing without it."""
     if original is None:
         return None, Truth([])
     records = rows.records("source")
@@ -203,12 +203,12 @@ def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int
 
 
 def _unproved(reason: str) -> list[str]:
-    """Returns what could not be checked, in sentences."""
+    """Return what could not be checked, in sentences."""
     return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
 def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Returns what else the source would tell of a release and was taken from elsewhere, or not looked at, in sentences."""
+    """Return what else the source would tell of a release and was taken from elsewhere, or not looked at, in sentences."""
     columns = measured.get("t", {}) if original is None or not original.is_complete else ()
     told = [f"t-closeness of '{column}' was measured from the values of the release itself, not of its source." for column in columns]
     if ranged := [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and in_ranges(job, qid)]:
@@ -219,7 +219,7 @@ def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapp
 
 
 def _pseudonym_faults(job: Job, rows: ReleaseRows) -> list[str]:
-    """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
+    """Count pseudonyms of another form, in masked records, or equal to values of the source."""
     faults, masks = [], job.suppression.masks
     for one in job.columns.pseudonyms:
         column = quote(one.name)

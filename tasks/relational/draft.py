@@ -118,7 +118,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
 
 
 def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[str]:
-    """Returns the columns that could be keys: numbers and texts without nulls in which no value repeats."""
+    """Return the columns that could be keys: numbers and texts without nulls in which no value repeats."""
     found = []
     for one in table.proposals:
         if one.profile.kind in KEY_KINDS:
@@ -130,7 +130,7 @@ def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[
 
 
 def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable]) -> None:
-    """Finds references and keys; of two tables with one key each the one refers that is not called as the column is."""
+    """Find references and keys; of two tables with one key each the one refers that is not called as the column is."""
     for table in tables:
         for other in tables:
             for column, key in _named_alike(table, other):
@@ -150,7 +150,7 @@ def _relate(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedTable
 
 
 def _some_known_of_tables(tables: Sequence[DraftedTable], tree: TableTree) -> None:
-    """Takes columns for known where none of any table is, as for one table: the unit's, or else those of the tables nearest to it."""
+    """Take columns for known where none of any table is, as for one table: the unit's, or else those of the tables nearest to it."""
     for table in sorted(tables, key=lambda table: len(tree.chains[table.name])):
         if any(drafted_role(one, proposal) == "quasi_identifier" for one in tables for proposal in one.proposals):
             return
@@ -172,7 +172,7 @@ def _bound_rows(connection: duckdb.DuckDBPyConnection, tables: Sequence[DraftedT
 
 
 def _named_alike(table: DraftedTable, other: DraftedTable) -> Iterator[tuple[str, str]]:
-    """Yields columns of a table that are called as a possible key of another, which must be a number or text too."""
+    """Yield columns of a table that are called as a possible key of another, which must be a number or text too."""
     for one in table.proposals if table is not other else ():
         for key in other.unique:
             name = one.profile.name
@@ -189,12 +189,12 @@ def _is_name_of_key(key: str, table: DraftedTable) -> bool:
 
 
 def _is_called(table: DraftedTable, column: str) -> bool:
-    """Tells whether a column bears the name of a table, as in ``person_id`` of ``persons``."""
+    """Return whether a column bears the name of a table, as in ``person_id`` of ``persons``."""
     return column.lower().startswith(table.name.lower().rstrip("s"))
 
 
 def _included(connection: duckdb.DuckDBPyConnection, table: DraftedTable, column: str, other: DraftedTable, key: str) -> float:
-    """Returns the share of a column's values that are keys of another table; 0 where it is too few, or they cannot be compared."""
+    """Return the share of a column's values that are keys of another table; 0 where it is too few, or they cannot be compared."""
     mine, theirs = quote(column), quote(key)
     found = f"count(*) FILTER (EXISTS (SELECT 1 FROM {other.relation} AS o WHERE o.{theirs} = m.value))"
     try:
@@ -258,7 +258,7 @@ def _table_lines(table: DraftedTable, *, is_unit: bool) -> list[str]:
 
 
 def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
-    """Returns the columns that are published besides quasi-identifiers, each as it is proposed to be."""
+    """Return the columns that are published besides quasi-identifiers, each as it is proposed to be."""
     if not proposals:
         return [f"      {role}: []"]
     lines = [f"      {role}:  # every value is that of at least k persons (shared), others on a grid, 'other' or withheld"]
@@ -269,7 +269,7 @@ def _published_lines(role: str, proposals: Sequence[Proposal]) -> list[str]:
 
 
 def drafted_role(table: DraftedTable, one: Proposal) -> str:
-    """Returns the role that a column has in the drafted job."""
+    """Return the role that a column has in the drafted job."""
     if one.profile.name == table.key:
         return "key"
     if one.profile.name in table.references:
@@ -284,7 +284,7 @@ def drafted_role(table: DraftedTable, one: Proposal) -> str:
 
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
-    """Returns what was found of all tables as JSON can say it: keys, references and roles, and no value."""
+    """Return what was found of all tables as JSON can say it: keys, references and roles, and no value."""
     tables = {
         table.name: {
             "key": table.key or None,
@@ -307,7 +307,7 @@ def _names(proposals: Sequence[Proposal]) -> str:
 
 
 def relations_of(drafted: DraftedTables) -> Mapping[str, str]:
-    """Returns what was found of each table, in a sentence."""
+    """Return what was found of each table, in a sentence."""
     found = {}
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"

@@ -18,7 +18,7 @@ DIGITS = 12
 
 
 def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
-    """Returns what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
+    """Return what became of the rows of each table: those of the files as recounted, the others as they were told apart."""
     found, published = {}, np.zeros(given.persons, np.bool_)
     published[given.persons_kept()] = True
     for table in given.job.tables:
@@ -40,7 +40,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
 
 
 def loss_of_tables(tables: Mapping[str, ReleasedTable], penalties: Mapping[str, Mapping[str, float]]) -> TablesLoss:
-    """Returns the mean certainty penalty of a value, 1 for each that is not published, of all tables and of each.
+    """Return the mean certainty penalty of a value, 1 for each that is not published, of all tables and of each.
 
     Orphans are nobody's and no loss. Penalties are of the published grid (`core.recount.labels.label_losses`), so that two sources whose
     labels are the same have the same losses.

@@ -70,7 +70,7 @@ class TablesPlan(BaseModel):
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
-    """Makes the plan of a job of several tables; touches no target.
+    """Make the plan of a job of several tables; touches no target.
 
     Args:
         job: The job.

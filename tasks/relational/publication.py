@@ -54,14 +54,14 @@ class PublishedTables:
 
 
 def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource]) -> str:
-    """Returns the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
+    """Return the id of the release that a job makes of these sources: its name and 16 hexadecimal digits, keyed."""
     digests = {name: table.source.digest for name, table in tables.items()}
     keys = [tables[job.tree.unit].source.keys] if lasting_key(job) else []
     return f"{job.name}-{secret_of(run.job).keyed('release of tables', tables_digest(job), digests, *keys)[:16]}"
 
 
 def recall_tables(run: Run, release: str) -> PublishedTables | None:
-    """Returns a release that is published already, and names it in CURRENT."""
+    """Return a release that is published already, and names it in CURRENT."""
     manifest = recalled_by(run.job, release, run.work, written_manifest, read_tables_manifest)
     if manifest is None:
         return None
@@ -70,7 +70,7 @@ def recall_tables(run: Run, release: str) -> PublishedTables | None:
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Puts the data files of all tables into staging, without copying where the file system allows it; returns an entry for each."""
+    """Put the data files of all tables into staging, without copying where the file system allows it; return an entry for each."""
     staged = []
     try:
         for table, artifact in written.items():
@@ -91,7 +91,7 @@ def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> li
 
 
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
-    """Stages the tables, recounts them knowing only the job and its sources, and publishes them with one rename.
+    """Stage the tables, recount them knowing only the job and its sources, and publish them with one rename.
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """
@@ -142,7 +142,7 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
 
 
 def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
-    """Attacks the staged tables; returns what the manifest says of it, nothing where the job turned attacks off."""
+    """Attack the staged tables; return what the manifest says of it, nothing where the job turned attacks off."""
     run, settings = given.run, given.job.attacks
     if settings is None:
         return {}
@@ -158,7 +158,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
 
 
 def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str, Any]:
-    """Returns what attacks came to with those by earlier releases."""
+    """Return what attacks came to with those by earlier releases."""
     if not attacks:
         return {}
     from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415 - as above
@@ -169,7 +169,7 @@ def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str
 
 
 def staged_files_of(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, list[Path]]:
-    """Returns the data files of each table where they are staged."""
+    """Return the data files of each table where they are staged."""
     return {table: [staging / one.path for one in staged if one.path.split("/")[1] == table] for table in given.job.tables}
 
 
@@ -205,7 +205,7 @@ def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[Publis
 
 
 def _promised(job: TablesJob) -> dict[str, Any]:
-    """Returns what is promised, fit to be published: hierarchies, which hold values, are left out."""
+    """Return what is promised, fit to be published: hierarchies, which hold values, are left out."""
     known = job.privacy.known_rows
     promised: dict[str, Any] = {"k": job.privacy.k, "knows": "all" if known is None else {"rows": known}}
     for table in job.tables:

@@ -24,12 +24,12 @@ LIMITS = (
 
 
 def report_code_of_tables() -> str:
-    """Returns the fingerprint of the code that makes the report."""
+    """Return the fingerprint of the code that makes the report."""
     return code_of(__name__)
 
 
 def report_content(manifest: TablesManifest) -> dict[str, Any]:
-    """Returns the report as JSON can say it: sentences, and the figures of the manifest that they are made of."""
+    """Return the report as JSON can say it: sentences, and the figures of the manifest that they are made of."""
     persons = manifest.persons
     left_out = persons.source - persons.released
     sentences = [
@@ -114,7 +114,7 @@ def _key_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _earlier_sentences(manifest: TablesManifest) -> list[str]:
-    """Returns what earlier releases of the same persons reveal together with this one, a sentence for each."""
+    """Return what earlier releases of the same persons reveal together with this one, a sentence for each."""
     if manifest.overlaps is None:
         return ["Earlier releases were not looked for."]
     if not manifest.compositions and not manifest.unmeasured_overlaps:
@@ -126,7 +126,7 @@ def _earlier_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def _attack_sentences(manifest: TablesManifest) -> list[str]:
-    """Returns what attacks by joins came to, those first that break the release."""
+    """Return what attacks by joins came to, those first that break the release."""
     if manifest.attacked is None:
         return ["This release was not attacked: the job turned attacks off, or a version made it that had none."]
     sentences = {"broken": "Warning: an attack breaks this release.", "told": "The job accepts that.", "safe": "So it was promised."}
@@ -142,7 +142,7 @@ def _attack_sentences(manifest: TablesManifest) -> list[str]:
 
 
 def report_texts(manifest: TablesManifest) -> dict[str, str]:
-    """Returns the two files of the report by name."""
+    """Return the two files of the report by name."""
     content = report_content(manifest)
     return {"report.html": _page(content), "report.json": json.dumps(content, indent=2) + "\n"}
 

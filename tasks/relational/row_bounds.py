@@ -65,7 +65,7 @@ class RowsOfPersons:
         return int(persons)
 
     def set_apart(self, most: int, k: int) -> int:
-        """Returns how many persons share the numbers of their rows with fewer than k, where each table keeps at most so many of a person.
+        """Return how many persons share the numbers of their rows with fewer than k, where each table keeps at most so many of a person.
 
         Numbers of rows are those below each row too, as a history shows them.
         """
@@ -87,7 +87,7 @@ class RowsOfPersons:
         return int(persons)
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Returns the largest bound by which at most a share of the persons is set apart; None where none is needed, or none helps."""
+        """Return the largest bound by which at most a share of the persons is set apart; None where none is needed, or none helps."""
         most = share * self.persons
         found = next((bound for bound in (EVERY_ROW, *bounds) if self.set_apart(bound, k) <= most), EVERY_ROW)
         return None if found == EVERY_ROW else found

@@ -44,13 +44,13 @@ class VerifiedTables(NamedTuple):
 
 
 def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
-    """Returns what was counted, as JSON can say it."""
+    """Return what was counted, as JSON can say it."""
     counted_there = TypeAdapter(TablesRecount).dump_python(verified.recount, mode="json") if verified.recount else {}
     return {"release": verified.manifest.release, "notes": list(verified.notes), "signed_by": verified.manifest.signed_by} | counted_there
 
 
 def read_tables_manifest(release: Path) -> TablesManifest:
-    """Returns the manifest of a release of several tables."""
+    """Return the manifest of a release of several tables."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError:
@@ -59,7 +59,7 @@ def read_tables_manifest(release: Path) -> TablesManifest:
 
 
 def written_manifest(content: bytes, place: str) -> TablesManifest:
-    """Returns the manifest that a file holds, if it is what was written.
+    """Return the manifest that a file holds, if it is what was written.
 
     Args:
         content: What the file holds.
@@ -109,7 +109,7 @@ def verify_tables(job: TablesJob | None, release: Path, key: bytes | None = None
 
 
 def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | None], job: TablesJob) -> bool:
-    """Tells whether the sources at hand are those that a release was made of, as far as secrets that are known can tell."""
+    """Return whether the sources at hand are those that a release was made of, as far as secrets that are known can tell."""
     digests = {name: fingerprint_of(sorted(original.digests)) for name, original in originals.items() if original}
     secrets = read_secrets(table_job(job, job.tree.unit))
     return any(secret.keyed("inputs", digests) == manifest.inputs for secret in secrets)
@@ -141,7 +141,7 @@ def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None
 
 
 def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJob) -> list[str]:
-    """Returns what a manifest says that the recount does not bear out."""
+    """Return what a manifest says that the recount does not bear out."""
     faults = []
     if (manifest.histories, manifest.min_class) != (found.histories, found.smallest):
         faults.append("the manifest's histories are not those of the files")
@@ -170,7 +170,7 @@ def _stated_faults(manifest: TablesManifest, found: TablesRecount, job: TablesJo
 
 
 def _promise_faults(manifest: TablesManifest, job: TablesJob) -> list[str]:
-    """Returns where a manifest says another promise than the job."""
+    """Return where a manifest says another promise than the job."""
     faults = []
     if manifest.pseudonyms != words_of_key(job):
         faults.append("the manifest's pseudonyms are not those of the job")

@@ -30,7 +30,7 @@ LONG = 256
 
 
 def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
-    """Returns up to three published records, from the first, the middle and the last file, the same whatever the source's order was.
+    """Return up to three published records, from the first, the middle and the last file, the same whatever the source's order was.
 
     Args:
         what: How the release is called in a message.
@@ -51,12 +51,12 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
 
 
 def example_files(files: Sequence[File]) -> list[File]:
-    """Returns the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
+    """Return the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
     return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
 
 
 def _short(connection: duckdb.DuckDBPyConnection, source: str, files: Sequence[Path], names: Sequence[str]) -> Sequence[str]:
-    """Returns the columns whose values are short, as the files alone tell: whoever makes the report again must find the same ones."""
+    """Return the columns whose values are short, as the files alone tell: whoever makes the report again must find the same ones."""
     if files[0].suffix != ".parquet":
         [(records,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
         return names if sum(path.stat().st_size for path in files) <= LONG * MOST_COLUMNS * int(records) else ()
@@ -98,7 +98,7 @@ def _cut(value: str | None) -> str | None:
 
 
 def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str:
-    """Returns the statement that chooses classes: of each third of them, in the order of their labels, the one with most records.
+    """Return the statement that chooses classes: of each third of them, in the order of their labels, the one with most records.
 
     It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
     are broken by the labels, which no two classes share.
@@ -122,12 +122,12 @@ def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str
 
 
 def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
-    """Returns the statement that reads other columns, as text, of records in the classes of table ``chosen``, nulls being equal."""
+    """Return the statement that reads other columns, as text, of records in the classes of table ``chosen``, nulls being equal."""
     same = " AND ".join(f"files.{quote(name)} IS NOT DISTINCT FROM chosen.q{place}" for place, name in enumerate(qids))
     own = "".join(f", files.{quote(name)}::VARCHAR AS o{place}" for place, name in enumerate(others))
     return f"SELECT chosen.third{own} FROM {source} AS files JOIN chosen ON {same}"
 
 
 def most_shared_sql(place: int) -> str:
-    """Returns the statement that finds the value that most records of a class share, of equally many the first."""
+    """Return the statement that finds the value that most records of a class share, of equally many the first."""
     return f"SELECT o{place}, count(*) FROM examples WHERE third = ? GROUP BY ALL ORDER BY count(*) DESC, o{place} NULLS LAST LIMIT 1"

@@ -40,7 +40,7 @@ TEXT = Csv()
 
 
 def data_files(release: Path) -> list[Path]:
-    """Returns the data files of a release folder."""
+    """Return the data files of a release folder."""
     check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found and (release / "manifest.json").is_file():
@@ -53,7 +53,7 @@ def data_files(release: Path) -> list[Path]:
 
 
 def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED) -> bool:
-    """Tells whether a file of a release is the one that its manifest lists; one of another size is not read.
+    """Return whether a file of a release is the one that its manifest lists; one of another size is not read.
 
     Args:
         path: The file.
@@ -69,7 +69,7 @@ def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED
 
 
 def partition_of(path: Path) -> Partition:
-    """Returns the columns that the folders between ``data`` and a file name, as text; those above are none of the release's."""
+    """Return the columns that the folders between ``data`` and a file name, as text; those above are none of the release's."""
     folders = path.parts[:-1]
     # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
@@ -77,7 +77,7 @@ def partition_of(path: Path) -> Partition:
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
-    """Returns what DuckDB reads data files as; a DuckDB file is attached for it, to read only."""
+    """Return what DuckDB reads data files as; a DuckDB file is attached for it, to read only."""
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)
@@ -90,7 +90,7 @@ def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], la
 
 
 def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuses what is no table, such as a view, and a table that is more than columns of types.
+    """Refuse what is no table, such as a view, and a table that is more than columns of types.
 
     A view is what its statement makes when it is read, of whatever there is then; and in a column that takes no notice of capitals classes
     would be counted as one that others, who copy the file, see apart.
@@ -109,7 +109,7 @@ def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = ",") -> Csv:
-    """Returns how the CSV files of a release are read.
+    """Return how the CSV files of a release are read.
 
     Args:
         files: Of any format.
@@ -129,7 +129,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 
 
 def csv_names(path: Path, delimiter: str) -> list[str]:
-    """Returns the columns that the first line of a CSV file names."""
+    """Return the columns that the first line of a CSV file names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [read_back(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
 
@@ -158,7 +158,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 @contextmanager
 def file_error(what: str) -> Iterator[None]:
-    """Says in words of ours that data files cannot be counted.
+    """Say in words of ours that data files cannot be counted.
 
     Args:
         what: How the release is called.

@@ -19,7 +19,7 @@ from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
-    """Checks that names relative to a release, of objects or of a manifest, stay in it, and that none is a folder of another one.
+    """Check that names relative to a release, of objects or of a manifest, stay in it, and that none is a folder of another one.
 
     Args:
         release: What the release is called.
@@ -37,7 +37,7 @@ def _leads_out(name: str) -> bool:
 
 
 def check_no_links(release: Path) -> None:
-    """Checks that all that is in a release folder is there itself."""
+    """Check that all that is in a release folder is there itself."""
     if links := sum(path.is_symlink() for path in release.rglob("*")):
         raise EscapeError.links(str(release), links)
 
@@ -47,12 +47,12 @@ MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 
 
 def is_readable(content: bytes) -> bool:
-    """Tells whether a manifest is small enough to be read."""
+    """Return whether a manifest is small enough to be read."""
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
 
 def is_release_of_tables(release: Path) -> bool:
-    """Tells whether a folder holds a release of several tables, by its manifest.
+    """Return whether a folder holds a release of several tables, by its manifest.
 
     Whether it is whole is looked at later: a damaged one is no release of one table for that.
     """
@@ -66,7 +66,7 @@ def is_release_of_tables(release: Path) -> bool:
 
 
 def manifest_content(release: Path) -> bytes:
-    """Returns what the manifest's file of a release holds."""
+    """Return what the manifest's file of a release holds."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
     except OSError as error:
@@ -78,7 +78,7 @@ def manifest_content(release: Path) -> bytes:
 
 
 def manifest_of(content: bytes, place: str) -> Manifest:
-    """Returns the manifest that a file holds.
+    """Return the manifest that a file holds.
 
     Args:
         content: What the file holds.
@@ -94,7 +94,7 @@ def manifest_of(content: bytes, place: str) -> Manifest:
 
 
 def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
-    """Returns the manifest of several tables that a file holds; arguments and what is raised as of ``manifest_of``."""
+    """Return the manifest of several tables that a file holds; arguments and what is raised as of ``manifest_of``."""
     try:
         if is_readable(content):
             return TablesManifest.model_validate_json(content)
@@ -104,12 +104,12 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
-    """Returns the manifest that a file holds, of one table or of several; arguments and what is raised as of ``manifest_of``."""
+    """Return the manifest that a file holds, of one table or of several; arguments and what is raised as of ``manifest_of``."""
     return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
 
 
 def read_manifest(release: Path) -> Manifest | None:
-    """Returns the manifest of a release, or None if it has none."""
+    """Return the manifest of a release, or None if it has none."""
     # Of a link that leads nowhere, too, it is said that it is one.
     if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None
@@ -123,38 +123,38 @@ OF_HIERARCHY = 32
 
 
 def keyed_job(job: Job, secret: FolderSecret) -> str:
-    """Returns the digest of a job as a manifest bears it."""
+    """Return the digest of a job as a manifest bears it."""
     return secret.keyed("job", job_digest(job))
 
 
 def keyed_file(digest: str, secret: FolderSecret) -> str:
-    """Returns the digest of a file of the source as a manifest bears it."""
+    """Return the digest of a file of the source as a manifest bears it."""
     return secret.keyed("file", digest)
 
 
 def keyed_hierarchies(job: Job, secret: FolderSecret) -> dict[str, str]:
-    """Returns the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it."""
+    """Return the digest of each quasi-identifier with its hierarchy, in job order, as a manifest bears it."""
     return {name: secret.keyed("hierarchy", name, digest)[:OF_HIERARCHY] for name, digest in hierarchies_of(job).items()}
 
 
 def is_of_job(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> bool:
-    """Tells whether a manifest is of this job, as far as secrets that are known can tell."""
+    """Return whether a manifest is of this job, as far as secrets that are known can tell."""
     return manifest.job in {job_digest(job), *(keyed_job(job, secret) for secret in known)}
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, known: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Returns the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike."""
+    """Return the job's hierarchies as a manifest would bear them: keyed with the secret by which most are alike."""
     mine = [hierarchies_of(job), *(keyed_hierarchies(job, secret) for secret in known)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 
 
 def files_in(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> set[str]:
-    """Returns those of some plain digests whose files a release is made of, as far as secrets that are known can tell."""
+    """Return those of some plain digests whose files a release is made of, as far as secrets that are known can tell."""
     theirs, secrets = {file.digest for file in manifest.sources}, list(known)
     return {one for one in digests if not theirs.isdisjoint({one, *(keyed_file(one, secret) for secret in secrets)})}
 
 
 def is_of_files(manifest: Manifest, digests: Iterable[str], known: Iterable[FolderSecret]) -> bool:
-    """Tells whether a manifest is of files of these plain digests, as far as secrets that are known can tell."""
+    """Return whether a manifest is of files of these plain digests, as far as secrets that are known can tell."""
     plain, theirs = list(digests), sorted(file.digest for file in manifest.sources)
     return any(sorted(mine) == theirs for mine in (plain, *([keyed_file(one, secret) for one in plain] for secret in known)))

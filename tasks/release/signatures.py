@@ -47,13 +47,13 @@ class Signer:
         return self._key.public_key().public_bytes_raw()
 
     def signature(self, manifest: Signable, content: bytes) -> str:
-        """Returns what ``manifest.sig`` holds for a manifest, of which ``content`` is the file."""
+        """Return what ``manifest.sig`` holds for a manifest, of which ``content`` is the file."""
         payload = statement_of(manifest, content)
         return Envelope(payload, self._public, self._key.sign(signed_bytes(payload))).text()
 
 
 def read_signer(job: Job) -> Signer:
-    """Returns the key that ``SKALD_SIGNING_KEY`` names."""
+    """Return the key that ``SKALD_SIGNING_KEY`` names."""
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -75,7 +75,7 @@ def read_signer(job: Job) -> Signer:
 
 
 def read_public_key(path: Path) -> bytes:
-    """Returns the 32 bytes of a public key."""
+    """Return the 32 bytes of a public key."""
     try:
         content = content_of(path, MOST_BYTES)
     except OSError:
@@ -92,7 +92,7 @@ def read_public_key(path: Path) -> bytes:
 
 
 def signature_faults(manifest: Signable, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
-    """Returns what is wrong with a signature.
+    """Return what is wrong with a signature.
 
     Args:
         manifest: What it should be of.

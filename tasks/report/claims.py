@@ -47,7 +47,7 @@ UNPLAYED = "This release was not attacked: the job turned attacks off, or a vers
 
 
 def attack_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Returns how a release was attacked, a sentence or more each."""
+    """Return how a release was attacked, a sentence or more each."""
     basis = manifest.attacked
     if basis is None:
         return (UNPLAYED,)
@@ -70,7 +70,7 @@ def _drawn(basis: AttackBasis) -> str:
 
 
 def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
-    """Returns the attacks with words, those that break the release first."""
+    """Return the attacks with words, those that break the release first."""
     order = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
     return tuple(
         ReportedAttack(title=TITLES[one.name], attacker=ATTACKERS[one.name], meaning=attack_meaning(one), figures=one) for one in order
@@ -78,7 +78,7 @@ def reported_attacks(manifest: Manifest) -> tuple[ReportedAttack, ...]:
 
 
 def attack_meaning(one: AttackFigures) -> str:
-    """Returns what an attack means for whoever hands a release on, in a sentence."""
+    """Return what an attack means for whoever hands a release on, in a sentence."""
     if one.verdict == "broken":
         if not one.guesses:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
@@ -94,7 +94,7 @@ def attack_meaning(one: AttackFigures) -> str:
 
 
 def attack_warning(manifest: Manifest) -> str:
-    """Returns the warning of attacks that break a release; empty where none does."""
+    """Return the warning of attacks that break a release; empty where none does."""
     broken = broken_attacks(manifest.attacks)
     if not broken:
         return ""
@@ -104,48 +104,48 @@ def attack_warning(manifest: Manifest) -> str:
 
 
 def unclaimed(manifest: Manifest) -> str:
-    """Returns why what is published as in the source leaves no maximum risk to claim; empty where it does not."""
+    """Return why what is published as in the source leaves no maximum risk to claim; empty where it does not."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = unclaimed_together(together, k, accepted=is_accepted_untreated(manifest), untreated=manifest.untreated)
     return said or unclaimed_because(manifest.passthrough)
 
 
 def is_accepted_untreated(manifest: Manifest) -> bool:
-    """Tells whether the job accepts that fewer than k share what untreated columns publish together."""
+    """Return whether the job accepts that fewer than k share what untreated columns publish together."""
     return bool(manifest.asked and manifest.asked.accept_untreated)
 
 
 def accepted_below_k(manifest: Manifest) -> Together | None:
-    """Returns what the job accepts of untreated columns together, where there is something to accept and it does."""
+    """Return what the job accepts of untreated columns together, where there is something to accept and it does."""
     together = manifest.passthrough_together
     return together if together and together.below_k and is_accepted_untreated(manifest) else None
 
 
 def first_warning(manifest: Manifest) -> str:
-    """Returns what is said before anything else of a release; empty where nothing stands out."""
+    """Return what is said before anything else of a release; empty where nothing stands out."""
     return attack_warning(manifest) or untreated_warning(manifest)
 
 
 def untreated_warning(manifest: Manifest) -> str:
-    """Returns the warning of untreated columns that single people out together; empty where none do."""
+    """Return the warning of untreated columns that single people out together; empty where none do."""
     return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Returns who stands out by columns of each kind together, a sentence each."""
+    """Return who stands out by columns of each kind together, a sentence each."""
     k = int(manifest.privacy["k"])
     return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def maximum_risk(manifest: Manifest) -> str:
-    """Returns the strictest published maximum that a release keeps, in a sentence, or why none is claimed; empty without a risk."""
+    """Return the strictest published maximum that a release keeps, in a sentence, or why none is claimed; empty without a risk."""
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(manifest.risk.get("after", {}).get("min_class", 0))
     return unclaimed(manifest) or (_limited(manifest, UnitWording.of_release(manifest).maximum_risk(least)) if least else "")
 
 
 def maximum_risk_in_short(manifest: Manifest, unit: UnitWording, least: int) -> str:
-    """Returns the same as the command line says it.
+    """Return the same as the command line says it.
 
     Args:
         manifest: Of the release.

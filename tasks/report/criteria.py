@@ -20,7 +20,7 @@ from tasks.report.terms import UnitWording
 
 
 def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
-    """Returns the three questions with their answers.
+    """Return the three questions with their answers.
 
     Args:
         manifest: Of the release.
@@ -107,7 +107,7 @@ def _linkability(manifest: Manifest) -> Criterion:
 
 
 def _overlaps(manifest: Manifest) -> list[str]:
-    """Returns how many other releases hold some of the same records, and how much they tell together with this one at worst."""
+    """Return how many other releases hold some of the same records, and how much they tell together with this one at worst."""
     overlaps = manifest.overlaps or ()
     found = len(overlaps) + manifest.unmeasured_overlaps
     if not found:
@@ -125,7 +125,7 @@ def _overlaps(manifest: Manifest) -> list[str]:
 
 
 def _worst(proof: Proof) -> str:
-    """Returns how much was measured at worst; how far a class is from the source follows from records that no file holds."""
+    """Return how much was measured at worst; how far a class is from the source follows from records that no file holds."""
     return f"{proof.measured} was measured at worst" if proof.measured else "and every class keeps it"
 
 
@@ -175,7 +175,7 @@ MONDRIAN, MANY_TIMES = "mondrian", 50
 
 
 def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Returns which columns one node withholds, or nearly so, and what to write to keep more of them; empty if it keeps enough.
+    """Return which columns one node withholds, or nearly so, and what to write to keep more of them; empty if it keeps enough.
 
     ``objective`` is what the search minimised, if that is known.
     """
@@ -195,7 +195,7 @@ def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ..
 
 
 def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
-    """Returns what to write where l or t refused the best cut of a class that is far larger than k asks for; empty if none did so."""
+    """Return what to write where l or t refused the best cut of a class that is far larger than k asks for; empty if none did so."""
     guarded = any(manifest.privacy.get(kind) for kind in ("l", "t"))
     if manifest.method != MONDRIAN or not guarded or not manifest.asked or manifest.asked.tries_next or not manifest.released:
         return ()
@@ -205,7 +205,7 @@ def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
 
 
 def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str | None:
-    """Returns what to write where classes stay whole because l or t refuse their best cuts.
+    """Return what to write where classes stay whole because l or t refuse their best cuts.
 
     Args:
         size: Records of the class of a record, on average.
@@ -230,7 +230,7 @@ def _are(names: list[str]) -> str:
 
 
 def _for_one_node(objective: str | None, names: list[str]) -> tuple[str, ...]:
-    """Returns what keeps more with levels for whole columns, as far as the job does not ask for it already."""
+    """Return what keeps more with levels for whole columns, as far as the job does not ask for it already."""
     if objective is None:
         return ()
     if not OBJECTIVES[objective].weighed:

@@ -31,7 +31,7 @@ TABLE_NOTE = "The table below says the same."
 
 
 def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Returns the share of records or persons by the size of their class, before and after."""
+    """Return the share of records or persons by the size of their class, before and after."""
     rows = size_rows(report)
     sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
     # A side that was not counted is left out: drawn, it would look like one that has nothing.
@@ -41,7 +41,7 @@ def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:
-    """Returns every band of class sizes: its label, and what the source and the release have of it."""
+    """Return every band of class sizes: its label, and what the source and the release have of it."""
     before, after = ({band.least: band for band in bands} for bands in (report.came_out.source_bands, report.came_out.bands))
     starts = sorted(before.keys() | after.keys())
     # The last band of one side is open only if it is the last of all.
@@ -60,7 +60,7 @@ def _range(least: int, most: int | None) -> str:
 
 
 def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Returns the risks that are shares, before and after; empty where none was counted."""
+    """Return the risks that are shares, before and after; empty where none was counted."""
     shares = [risk for risk in report.risk if risk.share]
     sides: dict[str, Callable[[RiskFigure], float | None]] = {SOURCE: lambda risk: risk.before, RELEASE: lambda risk: risk.after}
     series = {side: [value(risk) for risk in shares] for side, value in sides.items()}
@@ -69,7 +69,7 @@ def risk_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 
 
 def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Returns what each quasi-identifier lost; empty where it was not counted."""
+    """Return what each quasi-identifier lost; empty where it was not counted."""
     known = [qid for qid in report.qids if qid.ncp is not None]
     return (
         _shares_chart("Loss of each quasi-identifier (NCP)", [qid.name for qid in known], {RELEASE: [q.ncp for q in known]}, percent)
@@ -81,14 +81,14 @@ def loss_chart(report: Report, percent: Callable[[float | None], str]) -> str:
 def _shares_chart(
     title: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]], percent: Callable[[float | None], str]
 ) -> str:
-    """Returns lying bars from 0 to 100 %, under the heading that the page has for them."""
+    """Return lying bars from 0 to 100 %, under the heading that the page has for them."""
     # Always up to 100 %, so that the charts of two releases can be held against each other.
     chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
     return bars(chart, names, most=1.0, headed=False).inline()
 
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
-    """Returns the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
+    """Return the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
     return heights_within(drawn, width).inline("lattice"), nodes_within(drawn, width).inline("lattice")
 
 
@@ -102,7 +102,7 @@ class TemplateCache(BytecodeCache):
         self._folder = folder
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Reads a template that was compiled; what a file holds that is not as it was written is not looked at."""
+        """Read a template that was compiled; what a file holds that is not as it was written is not looked at."""
         try:
             kept = self._file(bucket).read_bytes()
         except OSError:
@@ -112,7 +112,7 @@ class TemplateCache(BytecodeCache):
             bucket.bytecode_from_string(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Writes a template that was compiled; where that cannot be, it is compiled again by the next process."""
+        """Write a template that was compiled; where that cannot be, it is compiled again by the next process."""
         code = bucket.bytecode_to_string()
         try:
             write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
@@ -124,7 +124,7 @@ class TemplateCache(BytecodeCache):
 
 
 def template_cache(made_by: Path) -> TemplateCache | None:
-    """Returns where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
+    """Return where compiled templates are kept, None where nothing can be: apart for each Jinja and each way in which they are compiled.
 
     Args:
         made_by: The file that says how.
@@ -147,25 +147,25 @@ BROAD, SLIM = 900, 320
 
 
 def render(report: Report) -> str:
-    """Returns the page; equal reports give equal pages."""
+    """Return the page; equal reports give equal pages."""
     # What the charts hold is escaped where they are made.
     charts = {name: Markup(chart) for name, chart in _charts(report).items()}
     return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
 def notebook_summary(report: Report) -> str:
-    """Returns the head of the page, verdict, warnings and counts, as a part of somebody else's page that is light or dark."""
+    """Return the head of the page, verdict, warnings and counts, as a part of somebody else's page that is light or dark."""
     return page("notebook.html", report=report)
 
 
 def page(template: str, **context: Any) -> str:
-    """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
+    """Return a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
     return _environment().get_template(template).render(**context)
 
 
 @cache
 def report_code() -> str:
-    """Returns the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
+    """Return the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
     texts = [(Path(__file__).parent / "templates" / name).read_text("utf-8") for name in (TEMPLATE, SUMMARY)]
     return fingerprint_of(*map(code_of, ("tasks.report.report", "tasks.release.examples", "tasks.report.page")), texts)
 
@@ -201,14 +201,14 @@ def _charts(report: Report) -> dict[str, str]:
 
 
 def number(value: float | None) -> str:
-    """Returns a count with thousands apart, or four decimals; a dash where there is none."""
+    """Return a count with thousands apart, or four decimals; a dash where there is none."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
 
 
 def percent(share: float | None) -> str:
-    """Returns a share as a percentage; what is above 0 or below 100 % is not rounded to either."""
+    """Return a share as a percentage; what is above 0 or below 100 % is not rounded to either."""
     if share is None:
         return "–"
     if 0 < share < SMALLEST_SHARE:
@@ -219,5 +219,5 @@ def percent(share: float | None) -> str:
 
 
 def size(memory: int) -> str:
-    """Returns bytes in decimal units."""
+    """Return bytes in decimal units."""
     return f"{memory / 1e9:,.2f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

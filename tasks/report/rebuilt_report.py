@@ -24,7 +24,7 @@ from tasks.store.secret import read_secrets
 
 
 def rebuild_report(release: Path, job: Job | None = None) -> Report:
-    """Checks the files of a release against its manifest, recounts their classes and makes the report of both.
+    """Check the files of a release against its manifest, recount their classes and make the report of both.
 
     Args:
         release: The release folder.
@@ -44,7 +44,7 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
 
 
 def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
-    """Counts the classes of the data files of a release, knowing its manifest and no job.
+    """Count the classes of the data files of a release, knowing its manifest and no job.
 
     Args:
         what: How the release is called in a message.
@@ -61,7 +61,7 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
 
 
 def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
-    """Returns where a manifest and what was counted in its files disagree, knowing no job."""
+    """Return where a manifest and what was counted in its files disagree, knowing no job."""
     thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
     return thin + count_faults(manifest, found) + risk_faults(manifest, found)
 

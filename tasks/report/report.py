@@ -38,7 +38,7 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 
 
 def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
-    """Returns what a release's report says.
+    """Return what a release's report says.
 
     Args:
         manifest: What was made and measured.
@@ -147,7 +147,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
 
 
 def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
-    """Returns classes by size: single records, those of fewer than k, and multiples of k; the last band is open, ends without any left out.
+    """Return classes by size: single records, those of fewer than k, and multiples of k; the last band is open, ends without any left out.
 
     Args:
         sizes: Number of classes by size.

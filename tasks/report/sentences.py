@@ -29,7 +29,7 @@ NO_SENSITIVE_MODEL = (
 
 
 def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[str, ...]:
-    """Returns what is asked of every class, a sentence each.
+    """Return what is asked of every class, a sentence each.
 
     Args:
         privacy: As the manifest holds it.
@@ -41,7 +41,7 @@ def promises(privacy: Mapping[str, Any], unit: UnitWording = RECORDS) -> tuple[s
 def proofs(
     privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: UnitWording = RECORDS
 ) -> tuple[Proof, ...]:
-    """Returns each promise with what was asked and the worst that was counted in the written files.
+    """Return each promise with what was asked and the worst that was counted in the written files.
 
     Args:
         privacy: As the manifest holds it.
@@ -58,12 +58,12 @@ def proofs(
 
 
 def _figure(value: float | None, rounding: str) -> str | None:
-    """Returns a measured figure with four decimals at most, never rounded to the safe side."""
+    """Return a measured figure with four decimals at most, never rounded to the safe side."""
     return None if value is None else plain(round_to(Decimal(repr(value)), rounding))
 
 
 def round_to(value: Decimal, rounding: str) -> Decimal:
-    """Returns a number of four decimals; what is off by less than the recount's slack is not moved."""
+    """Return a number of four decimals; what is off by less than the recount's slack is not moved."""
     near = value.quantize(FOUR)
     return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
 
@@ -75,7 +75,7 @@ LEVELS_ALONE = (
 
 
 def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Returns in plain words whether a better release of the same kind was possible."""
+    """Return in plain words whether a better release of the same kind was possible."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
     if objective is None or not isinstance(nodes, int):
         return (
@@ -103,7 +103,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
 
 
 def _orders(manifest: Manifest) -> tuple[str, ...]:
-    """Says of how many hierarchies the order of siblings was learnt."""
+    """Say of how many hierarchies the order of siblings was learnt."""
     learnt = manifest.search.get("orders_learnt")
     if not isinstance(learnt, int):
         return ()
@@ -115,7 +115,7 @@ def _orders(manifest: Manifest) -> tuple[str, ...]:
 
 
 def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
-    """Returns how many records were suppressed, why, and how, a sentence each."""
+    """Return how many records were suppressed, why, and how, a sentence each."""
     lost, why = manifest.suppressed, manifest.suppressed_for
     if not lost:
         return ("No record was suppressed.",)
@@ -145,7 +145,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
 
 
 def verification(manifest: Manifest) -> tuple[str, ...]:
-    """Returns how the release was verified before it was published."""
+    """Return how the release was verified before it was published."""
     told = [
         f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
@@ -166,7 +166,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
 
 
 def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS) -> tuple[Limit, ...]:
-    """Returns what a release does not promise.
+    """Return what a release does not promise.
 
     Args:
         privacy: As the manifest holds it.
@@ -194,7 +194,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
 
 
 def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Returns in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
+    """Return in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
     return tuple(
         Limit(text=one_value_sentence(name, one, manifest.classes), source=DIVERSITY)
         for name, one in manifest.one_value.items()
@@ -203,7 +203,7 @@ def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 
 def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
-    """Returns in how many of the classes a sensitive value is known of whoever is known to be there."""
+    """Return in how many of the classes a sensitive value is known of whoever is known to be there."""
     return (
         f"'{name}': in {one.classes:,} of {classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
         "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
@@ -211,18 +211,18 @@ def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
 
 
 def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Returns what became of the source since the last release, and which columns its files write differently."""
+    """Return what became of the source since the last release, and which columns its files write differently."""
     told = manifest.increment.sentences(manifest.records) if manifest.increment else ()
     return (*told, *(f"Column '{name}': {words}." for name, words in manifest.evolved.items()))
 
 
 def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Returns what releases of the same source tell together with this one."""
+    """Return what releases of the same source tell together with this one."""
     return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))
 
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
-    """Returns the warnings of a manifest, one per release of the same source."""
+    """Return the warnings of a manifest, one per release of the same source."""
     told = [one.sentence() for one in manifest.compositions]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
@@ -236,7 +236,7 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Returns all that a run warns of: first what untreated columns tell together, then identifiers, files, columns, other releases."""
+    """Return all that a run warns of: first what untreated columns tell together, then identifiers, files, columns, other releases."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
@@ -249,7 +249,7 @@ def warning_sentences(manifest: Manifest) -> list[str]:
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
-    """Returns what is warned of where classes are counted in records although identifiers repeat."""
+    """Return what is warned of where classes are counted in records although identifiers repeat."""
     said = UnitWording.of_release(manifest).warning()
     return (said,) if said else ()
 
@@ -295,12 +295,12 @@ SEQUENCES = "Wang and Fung, Anonymizing Sequential Releases, KDD 2006"
 
 
 def linked_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Returns what linked records tell, a limit for each column by which they are linked."""
+    """Return what linked records tell, a limit for each column by which they are linked."""
     return tuple(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest))
 
 
 def linked_sentences(manifest: Manifest) -> list[str]:
-    """Returns how many share the set of combinations that all records of one are in, a sentence for each linking column."""
+    """Return how many share the set of combinations that all records of one are in, a sentence for each linking column."""
     return [_sentence(one, manifest) for one in manifest.linked or ()]
 
 
@@ -318,7 +318,7 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
 
 
 def suppressed_records_sentence(manifest: Manifest) -> tuple[str, ...]:
-    """Returns what became of the records that fail at the levels of the columns, a sentence each."""
+    """Return what became of the records that fail at the levels of the columns, a sentence each."""
     remainder = manifest.remainder
     if remainder is None:
         return ()

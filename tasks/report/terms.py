@@ -52,7 +52,7 @@ SOUGHT_AFTER = "gcp_held"
 
 
 def losses(several: str = "records") -> dict[str, tuple[str, str]]:
-    """Returns titles and meanings of losses, in the order of the report; ``several`` are what k counts."""
+    """Return titles and meanings of losses, in the order of the report; ``several`` are what k counts."""
     told: dict[str, tuple[str, str]] = {}
     for name, (title, meaning) in LOSSES.items():
         told[name] = title, meaning.replace("{several}", several)
@@ -65,12 +65,12 @@ LOCAL = "a range or group of its own in every class"
 
 
 def hierarchy_text(hierarchy: HierarchySpec) -> str:
-    """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
+    """Return how the values of a quasi-identifier can be grouped; no label of a tree or file."""
     return entry_of(hierarchy).words(hierarchy)
 
 
 def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
-    """Returns what a level publishes.
+    """Return what a level publishes.
 
     Args:
         hierarchy: As the job says it.
@@ -90,7 +90,7 @@ def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
 
 
 def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Terms:
-    """Returns what a job asked, fit to be published.
+    """Return what a job asked, fit to be published.
 
     Args:
         job: The job.
@@ -121,7 +121,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
 
 
 def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
-    """Returns a lattice's map as a manifest holds it."""
+    """Return a lattice's map as a manifest holds it."""
     return LatticeFigures(
         levels=drawn.levels,
         heights={status: tuple(row[status] for row in drawn.heights) for status in STATUSES},
@@ -131,7 +131,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 
 
 def map_of_report(report: Report) -> LatticeMap | None:
-    """Returns the map of the lattice that a report holds, or None if it holds none."""
+    """Return the map of the lattice that a report holds, or None if it holds none."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
     # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):
@@ -153,7 +153,7 @@ AS_IT_IS = "as in the source"
 
 
 def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedColumn, ...]:
-    """Returns every column of the data files: quasi-identifiers in job order, then sensitive ones, all others, and pseudonyms.
+    """Return every column of the data files: quasi-identifiers in job order, then sensitive ones, all others, and pseudonyms.
 
     Args:
         manifest: Of the release.
@@ -198,7 +198,7 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
 
 
 def date_text(created: str | None) -> str:
-    """Returns a moment as people write it, in UTC; as it is where it cannot be read, empty where there is none."""
+    """Return a moment as people write it, in UTC; as it is where it cannot be read, empty where there is none."""
     try:
         moment = datetime.fromisoformat(created).astimezone(UTC) if created else None
     except ValueError:
@@ -222,12 +222,12 @@ class UnitWording:
 
     @classmethod
     def of_job(cls, job: Job, repeats: Mapping[str, RepeatedColumn] | None = None) -> UnitWording:
-        """Returns what the k of a job counts."""
+        """Return what the k of a job counts."""
         return cls("person" if job.columns.person else "record", repeats or {})
 
     @classmethod
     def of_release(cls, manifest: Manifest) -> UnitWording:
-        """Returns what the k of a release counts."""
+        """Return what the k of a release counts."""
         linked = any(one.below_k for one in manifest.linked or ())
         return cls("person" if manifest.persons else "record", manifest.repeats, linked)
 
@@ -242,20 +242,20 @@ class UnitWording:
         return self.one == "person"
 
     def promise(self, k: int) -> str:
-        """Returns what k-anonymity asks of every class."""
+        """Return what k-anonymity asks of every class."""
         return f"Every published combination of quasi-identifiers is shared by at least {counted(k, self.one)} (k-anonymity)."
 
     def lacking(self, k: int) -> str:
-        """Returns what suppressed records lacked, to be said after their number."""
+        """Return what suppressed records lacked, to be said after their number."""
         persons = " persons" if self.of_persons else ""
         return f"at the published levels fewer than k = {k:,}{persons} share their combination."
 
     def warning(self) -> str:
-        """Returns what to say of identifiers that repeat; nothing where none does."""
+        """Return what to say of identifiers that repeat; nothing where none does."""
         return repeating_identifiers_sentence(self.repeats)
 
     def maximum_risk(self, least: int) -> str:
-        """Returns the strictest published maximum risk that classes of so many keep, in a sentence."""
+        """Return the strictest published maximum risk that classes of so many keep, in a sentence."""
         if self.repeats:
             return "Identifiers repeat and no person is named, so that no maximum risk is claimed."
         if self.linked:
@@ -265,7 +265,7 @@ class UnitWording:
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
 
     def maximum_risk_in_short(self, least: int) -> str:
-        """Returns the same as the command line says it."""
+        """Return the same as the command line says it."""
         if self.repeats:
             return "none claimed: identifiers repeat and columns.person names nobody"
         if self.linked:
@@ -274,14 +274,14 @@ class UnitWording:
         return f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}"
 
     def risks(self) -> dict[str, tuple[str, bool, str]]:
-        """Returns titles of risks, whether they are shares, and their meanings, in the order of the report."""
+        """Return titles of risks, whether they are shares, and their meanings, in the order of the report."""
         if self.of_persons:
             return OF_PERSONS
         # Where a class of k records may be one person, a share above a threshold is a claim that nothing bears out.
         return {name: words for name, words in OF_RECORDS.items() if not (self.repeats and name in CLAIMS)}
 
     def basis(self) -> str:
-        """Returns what risks are counted from."""
+        """Return what risks are counted from."""
         if self.of_persons:
             return "Counted from the persons of each class; who is in several classes counts in each"
         if self.repeats:
@@ -289,14 +289,14 @@ class UnitWording:
         return "Counted from class sizes"
 
     def limits(self) -> tuple[Limit, ...]:
-        """Returns what counting in this unit does not promise."""
+        """Return what counting in this unit does not promise."""
         if not self.of_persons:
             return (Limit(text=ONLY_RECORDS, source=""),)
         return (Limit(text=SETS_OF_CLASSES, source=PERSONS),)
 
 
 def share_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Returns what the number of somebody's records reveals, where it was counted."""
+    """Return what the number of somebody's records reveals, where it was counted."""
     share = manifest.persons.largest_share if manifest.persons else None
     return () if share is None else (Limit(text=LARGEST_SHARE.format(share=f"{share:.0%}"), source=PERSONS),)
 

@@ -28,14 +28,14 @@ ALIGNED = 64
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Converts an Arrow file of the source, once for its content."""
+    """Convert an Arrow file of the source, once for its content."""
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, converted_file=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int) -> Artifact:
-    """Converts one file to Parquet, in the order of its rows.
+    """Convert one file to Parquet, in the order of its rows.
 
     Args:
         path: The file; Arrow's file or stream format, which its first bytes tell.
@@ -49,7 +49,7 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
 
 
 def _convert(path: Path, name: str, memory: int, part: Path) -> int:
-    """Writes a file as Parquet, and returns how many records it has."""
+    """Write a file as Parquet, and return how many records it has."""
     _check_batches(path, name, memory)
     try:
         with _opened(path, name) as (schema, batches):

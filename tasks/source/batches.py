@@ -26,7 +26,7 @@ Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:
-    """Returns the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold."""
+    """Return the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold."""
     if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
         raise DatabaseError.no_such_type(faults)
     return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
@@ -50,7 +50,7 @@ def _kept(dtype: pa.DataType) -> pa.DataType:
 
 
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], name: str) -> int:
-    """Writes batches as Parquet, 122,880 rows or 64 MB at a time, and returns how many rows there were.
+    """Write batches as Parquet, 122,880 rows or 64 MB at a time, and return how many rows there were.
 
     Args:
         path: The file.
@@ -82,14 +82,14 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def count_held_rows(path: Path, rows: int) -> int:
-    """Returns how many rows were read, which a Parquet file made of them has to hold."""
+    """Return how many rows were read, which a Parquet file made of them has to hold."""
     if pq.read_metadata(path).num_rows != rows:
         raise StorageError.malformed("converted", ["number of rows"])
     return rows
 
 
 def check_values(batch: pa.RecordBatch, name: str) -> None:
-    """Refuses values that are larger than any source may have.
+    """Refuse values that are larger than any source may have.
 
     Args:
         batch: Of any columns.

@@ -118,7 +118,7 @@ class Chunk(BaseModel):
 
     @classmethod
     def of(cls, file: SourceFile, first: int = 0, rows: int | None = None) -> Self:
-        """Returns a chunk of a range of rows of one file, or of all of them."""
+        """Return a chunk of a range of rows of one file, or of all of them."""
         return cls(pieces=(Piece(file=file, first=first, rows=file.rows if rows is None else rows),))
 
     @property
@@ -143,7 +143,7 @@ class Chunk(BaseModel):
         return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
 
     def part(self, first: int, last: int) -> Chunk:
-        """Returns the rows from ``first``, counted from 0, up to but not ``last``."""
+        """Return the rows from ``first``, counted from 0, up to but not ``last``."""
         pieces, start = [], 0
         for piece in self.pieces:
             low, high = max(first, start), min(last, start + piece.rows)
@@ -186,7 +186,7 @@ class ChunkedSource(BaseModel):
     withheld: tuple[int, int] = (0, 0)
 
     def file_rows(self, job: Job) -> int:
-        """Returns about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.
+        """Return about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.
 
         It depends on the records of the source, whatever files and chunks they come in.
         """
@@ -197,7 +197,7 @@ class ChunkedSource(BaseModel):
         return BYTES_OF_LABELS + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
 
     def task_bytes(self, job: Job) -> int:
-        """Returns about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order.
+        """Return about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order.
 
         Who reads a chunk holds a page of every column in several forms, packed, unpacked and decoded: of hundreds that is most.
         """
@@ -230,7 +230,7 @@ class ChunkedSource(BaseModel):
 
 
 def _bytes_of(dtype: pa.DataType) -> int:
-    """Returns the bytes of a value of a type, of text without its characters."""
+    """Return the bytes of a value of a type, of text without its characters."""
     try:
         return -(-int(dtype.bit_width) // 8)
     except ValueError:
@@ -238,7 +238,7 @@ def _bytes_of(dtype: pa.DataType) -> int:
 
 
 def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Returns the columns as which all files are read."""
+    """Return the columns as which all files are read."""
     columns, unlike = unified(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]
@@ -247,7 +247,7 @@ def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
-    """Returns the columns that a file lacks or writes in another type than they are read in; None if there is none."""
+    """Return the columns that a file lacks or writes in another type than they are read in; None if there is none."""
     mine = {field.name: plain_type(field.type) for field in schema}
     fields = [field for field in columns if mine.get(field.name) != plain_type(field.type)]
     return pa.schema([(field.name, plain_type(field.type)) for field in fields]) if fields else None
@@ -256,7 +256,7 @@ def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
 def batches(
     file: pq.ParquetFile, rows: int, groups: list[int], columns: Sequence[str], wanted: pa.Schema, plain: Container[str], name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of row groups.
+    """Yield the rows of row groups.
 
     Args:
         file: The file.
@@ -304,7 +304,7 @@ def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.A
 
 
 def _as_floats(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Returns decimals as floats of which each, written out, is the decimal again."""
+    """Return decimals as floats of which each, written out, is the decimal again."""
     # Arrow's own cast of 0.1 is 0.09999999999999999.
     floats = column.cast(pa.string()).cast(dtype)
     if not floats.cast(pa.string()).cast(column.type).equals(column):

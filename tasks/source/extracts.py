@@ -49,7 +49,7 @@ class Extract:
 
 
 def statement(job: Job) -> str:
-    """Returns the query of a job, or that which reads its table."""
+    """Return the query of a job, or that which reads its table."""
     source = job.source
     if source.query is not None:
         return source.query
@@ -58,7 +58,7 @@ def statement(job: Job) -> str:
 
 
 def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Keeps the rows of a DuckDB file of the source, as long as the file does not change."""
+    """Keep the rows of a DuckDB file of the source, as long as the file does not change."""
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
@@ -72,7 +72,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
-    """Keeps the rows of a DuckDB file's table or query.
+    """Keep the rows of a DuckDB file's table or query.
 
     Args:
         job: Gives the table or the query.
@@ -122,7 +122,7 @@ def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:
 
 
 def content_digest(job: Job, path: Path, store: Store) -> str:
-    """Returns a digest of the rows of a Parquet file, whatever their order.
+    """Return a digest of the rows of a Parquet file, whatever their order.
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
@@ -140,13 +140,13 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
-    """Keeps the rows that a PostgreSQL server gives."""
+    """Keep the rows that a PostgreSQL server gives."""
     asked = extract_postgresql(job, store)
     return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, converted_file=asked.artifact)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:
-    """Asks a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
+    """Ask a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
@@ -187,7 +187,7 @@ def _pending(key: Key, store: Store) -> Extract | None:
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Keeps to the rows that a server once gave until the block ends, well or refused.
+    """Keep to the rows that a server once gave until the block ends, well or refused.
 
     What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
     """
@@ -203,14 +203,14 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 
 
 def forget_extract(job: Job, store: Store) -> None:
-    """Lets the next run ask the server anew; whatever was counted stays, and serves again where the rows are the same."""
+    """Let the next run ask the server anew; whatever was counted stays, and serves again where the rows are the same."""
     if job.source.extract == "each_run":
         (store.folder / PENDING).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
-    """Locks the run folder, clears away what a killed run left, and keeps to what a database once answered until the block ends.
+    """Lock the run folder, clear away what a killed run left, and keeps to what a database once answered until the block ends.
 
     Args:
         job: The job.

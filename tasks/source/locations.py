@@ -29,7 +29,7 @@ _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
-    """Returns the names of the files that patterns matched, one for each file, in their order.
+    """Return the names of the files that patterns matched, one for each file, in their order.
 
     A file that overlapping patterns or other spellings of the same path (``a/../b`` for ``b``) reach is taken once, by its shortest name.
 
@@ -46,7 +46,7 @@ def each_once(matched: Mapping[str, Set[str]]) -> list[str]:
 
 
 def _identity(name: str) -> tuple[str | int, ...]:
-    """Returns what two names have in common if and only if they are names of one file."""
+    """Return what two names have in common if and only if they are names of one file."""
     if is_address(name):
         return (_spelled_out(name),)
     try:
@@ -101,17 +101,17 @@ class Readable(NamedTuple):
 
 
 def is_object(one: Located) -> bool:
-    """Tells whether something is in a store, and not on this machine or in a database."""
+    """Return whether something is in a store, and not on this machine or in a database."""
     return one.path is None and one.stat is not None
 
 
 def find_names(job: Job) -> list[str]:
-    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query."""
+    """Return the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query."""
     return list(_found(job))
 
 
 def _found(job: Job) -> dict[str, Stat | None]:
-    """Returns the same names with what a store's listing says of its objects, which none of them has to be asked for again."""
+    """Return the same names with what a store's listing says of its objects, which none of them has to be asked for again."""
     found: dict[str, set[str]] = {}
     stats: dict[str, Stat] = {}
     aside = set[str]()
@@ -137,7 +137,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
 
 
 def _own(job: Job, names: Iterable[str]) -> list[str]:
-    """Returns those names that are of what the job's runs keep or publish; of folders it is told where they really are."""
+    """Return those names that are of what the job's runs keep or publish; of folders it is told where they really are."""
     # What is in a bucket has no folder here but one that a run makes for itself.
     works = [] if job.work_address else [job.work_path, real_path(job.work_path)]
     targets = [] if job.target_address else [job.target_path, real_path(job.target_path)]
@@ -151,7 +151,7 @@ def _own(job: Job, names: Iterable[str]) -> list[str]:
 
 
 def _is_text(name: str) -> bool:
-    """Tells whether a path can be written down: systems take any bytes for a name, and what tells of it takes text."""
+    """Return whether a path can be written down: systems take any bytes for a name, and what tells of it takes text."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -164,7 +164,7 @@ def _is_released(path: Path, target: Path) -> bool:
 
 
 def _matching_here(pattern: str, written: str) -> set[Path]:
-    """Returns the files of this machine that a pattern matches."""
+    """Return the files of this machine that a pattern matches."""
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
     files = {path for path in matched if path.is_file()}
     if not files:
@@ -182,12 +182,12 @@ def _most_common_ending(folders: Iterable[Path]) -> str:
 
 
 def find_files(job: Job) -> list[Path]:
-    """Returns the files of this machine that the job's patterns match, each once, in the order of their names."""
+    """Return the files of this machine that the job's patterns match, each once, in the order of their names."""
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
 
 def located(job: Job, store: Store) -> list[Located]:
-    """Returns the files of this machine with their digests, and the objects of stores as they are listed."""
+    """Return the files of this machine with their digests, and the objects of stores as they are listed."""
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     found, here = _found(job), list[tuple[str, Path, Stat]]()
@@ -220,7 +220,7 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
 
 
 def _known_digests(memo: Path) -> dict[str, tuple[str, Stat]]:
-    """Returns the digests that were taken before; none if a single character of them was changed since."""
+    """Return the digests that were taken before; none if a single character of them was changed since."""
     try:
         return {name: (digest, tuple(stat)) for name, (digest, stat) in unsealed(memo).items()}
     except (ValueError, TypeError, AttributeError):

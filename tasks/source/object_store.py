@@ -96,7 +96,7 @@ PINNED = "pinned"
 
 
 def matching(address: str) -> dict[str, Stat]:
-    """Returns the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it."""
+    """Return the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]
     with sanitised_errors(address):
@@ -129,14 +129,14 @@ def _names_in(system: Any, folder: str) -> list[str]:
 
 
 def remote_stat(address: str) -> Stat:
-    """Returns size, time in ns and a number made of the ETag: what changes when the object does."""
+    """Return size, time in ns and a number made of the ETag: what changes when the object does."""
     system, path = file_system(address)
     with sanitised_errors(address):
         return stat_of_info(system.info(path))
 
 
 def remote_stats(folder: str) -> dict[str, Stat]:
-    """Returns the same of all objects right below a folder, by address."""
+    """Return the same of all objects right below a folder, by address."""
     system, path = file_system(folder)
     scheme = folder.split("://", 1)[0]
     with sanitised_errors(folder):
@@ -144,7 +144,7 @@ def remote_stats(folder: str) -> dict[str, Stat]:
 
 
 def stat_of_info(info: Mapping[str, Any]) -> Stat:
-    """Returns the same of what a store says of an object."""
+    """Return the same of what a store says of an object."""
     changed = next((info[key] for key in ("LastModified", "last_modified", "updated", "mtime") if info.get(key)), None)
     tag = next((str(info[key]) for key in ("ETag", "etag", "md5Hash", "content_settings") if info.get(key)), "").strip('"')
     moment = int(changed.timestamp() * 1_000_000_000) if isinstance(changed, datetime) else 0
@@ -155,12 +155,12 @@ def stat_of_info(info: Mapping[str, Any]) -> Stat:
 
 
 def mark_of(tag: str) -> int:
-    """Returns a number of 48 bits made of an ETag."""
+    """Return a number of 48 bits made of an ETag."""
     return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:6], "big")
 
 
 def scan_address(address: str, stat: Stat) -> str:
-    """Returns what DuckDB reads an object as: its address, and what was listed of it, so that no other one is read in its place."""
+    """Return what DuckDB reads an object as: its address, and what was listed of it, so that no other one is read in its place."""
     return f"{PINNED}://{'-'.join(map(str, stat))}/{address.replace('://', '/', 1)}"
 
 

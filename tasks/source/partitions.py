@@ -28,7 +28,7 @@ Partition: TypeAlias = tuple[tuple[str, str | None, str], ...]
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """Returns the Arrow type of a type of ``source.types``."""
+    """Return the Arrow type of a type of ``source.types``."""
     if name in ARROW_TYPES:
         return ARROW_TYPES[name]
     precision, scale = re.findall(r"\d+", name)
@@ -36,7 +36,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
-    """Returns the partition of each file, empty unless the job says ``source.hive``.
+    """Return the partition of each file, empty unless the job says ``source.hive``.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
@@ -55,7 +55,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
 
 
 def named_by(folders: Sequence[str]) -> dict[str, str | None]:
-    """Returns the columns that folders name, with their values as text; None is null."""
+    """Return the columns that folders name, with their values as text; None is null."""
     columns: dict[str, str | None] = {}
     for folder in folders:
         name, mark, value = folder.partition("=")
@@ -70,7 +70,7 @@ def _inferred(values: Sequence[str | None]) -> str:
 
 
 def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
-    """Returns a value in its type, or None where it is not of that type."""
+    """Return a value in its type, or None where it is not of that type."""
     if value is not None and not is_spelling(value, dtype):
         return None
     try:
@@ -80,14 +80,14 @@ def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
 
 
 def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:
-    """Returns the columns of a file with those of its folders after them."""
+    """Return the columns of a file with those of its folders after them."""
     for name, _, dtype in partition:
         schema = schema.append(pa.field(name, arrow_type(dtype)))
     return schema
 
 
 def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | None:
-    """Returns a column that folders name, of one value; text as a dictionary, like the text of files. None if they do not name it."""
+    """Return a column that folders name, of one value; text as a dictionary, like the text of files. None if they do not name it."""
     for column, value, dtype in partition:
         if column == name:
             scalar = _scalar(value, dtype)
@@ -103,7 +103,7 @@ def relation(
     alike: bool = True,
     numbered: bool = False,
 ) -> str:
-    """Returns what DuckDB reads all files as, with the columns of their folders.
+    """Return what DuckDB reads all files as, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.

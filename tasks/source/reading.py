@@ -32,7 +32,7 @@ class Unreadable:
         self._texts, self._moments, self._types = Counter[str](), Counter[str](), dict[str, pa.DataType]()
 
     def check_batch(self, batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
-        """Looks at columns of a batch; returns whether all values so far are what their types say."""
+        """Looks at columns of a batch; return whether all values so far are what their types say."""
         for name in columns:
             column = batch.column(name)
             self._texts[name] += undecodable(column)
@@ -41,7 +41,7 @@ class Unreadable:
         return not self._texts.total() and not self._moments.total()
 
     def check(self, file: str) -> None:
-        """Refuses what was counted in a file."""
+        """Refuse what was counted in a file."""
         for name, count in (+self._texts).items():
             raise ValuesError.not_utf8(name, file, count)
         for name, count in (+self._moments).items():
@@ -51,7 +51,7 @@ class Unreadable:
 
 
 def undecodable(column: pa.Array) -> int:
-    """Counts the values of a column that are not UTF-8, shape (n,); 0 for one of another type than text, or of a dictionary of it."""
+    """Count the values of a column that are not UTF-8, shape (n,); 0 for one of another type than text, or of a dictionary of it."""
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):
         return 0
@@ -73,7 +73,7 @@ def _is_text(column: pa.Array) -> bool:
 
 
 def _outside(column: pa.Array) -> int:
-    """Counts the dates and times of a column that not every program reads; 0 for one of another type."""
+    """Count the dates and times of a column that not every program reads; 0 for one of another type."""
     dtype = plain_type(column.type)
     ends = inclusive_moments(dtype)
     if ends is None:
@@ -99,7 +99,7 @@ LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 
 
 def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
+    """Yield the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
 
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
@@ -141,7 +141,7 @@ def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, a
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[Any]:
-    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested."""
+    """Open a file of the source where it is; what is read of it inside the block counts only if it is what was digested."""
     if file.path is None:
         assert file.stat is not None
         with pinned(file.name, file.stat) as read:
@@ -191,7 +191,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
 def _with_partition(
     rows: pa.RecordBatch, piece: Piece, columns: Sequence[str], plain: Container[str], published: Mapping[str, PublishedValues]
 ) -> pa.RecordBatch:
-    """Returns the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
+    """Return the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
@@ -202,7 +202,7 @@ def _with_partition(
 
 
 def _text_as(column: pa.Array, *, plain: bool) -> pa.Array:
-    """Returns text plain or as a dictionary: Arrow cannot read every encoding as one, and categories are nothing else."""
+    """Return text plain or as a dictionary: Arrow cannot read every encoding as one, and categories are nothing else."""
     if not pa.types.is_string(plain_type(column.type)) or plain != isinstance(column, pa.DictionaryArray):
         return column
     return column.dictionary_decode() if plain else column.dictionary_encode()
@@ -220,19 +220,19 @@ def _batches(
 
 
 def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
-    """Returns how many rows of some columns are read at a time."""
+    """Return how many rows of some columns are read at a time."""
     # Of which column the bytes are is not known: with text among them it may be this one.
     each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
     return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST), _long_rows(piece, columns))
 
 
 def _long_rows(piece: Piece, columns: Sequence[str]) -> int:
-    """Returns how many rows of some columns are read at a time, as far as their values are long."""
+    """Return how many rows of some columns are read at a time, as far as their values are long."""
     return rows_of_long(piece.file.long[name] for name in columns if name in piece.file.long)
 
 
 def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Returns the same by what the row groups of a file say of each of the columns: of a few among many, many more."""
+    """Return the same by what the row groups of a file say of each of the columns: of a few among many, many more."""
     rows, types = _batch_rows(piece, columns), file.schema_arrow
     # What a file lacks is made, and columns of columns have several places.
     if rows == BATCH_ROWS or not set(columns) <= set(types.names) or file.metadata.num_columns != len(types):
@@ -251,7 +251,7 @@ def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file:
 
 
 def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
-    """Tells whether the pages of a column hold places in its dictionary, and hardly any of them values, for which it had no room."""
+    """Return whether the pages of a column hold places in its dictionary, and hardly any of them values, for which it had no room."""
     if not column.has_dictionary_page:
         return False
     packed = column.data_page_offset - column.dictionary_page_offset
@@ -278,7 +278,7 @@ class Footer(NamedTuple):
 
 
 def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
-    """Returns what a Parquet file of this machine says of itself, and how long its values are.
+    """Return what a Parquet file of this machine says of itself, and how long its values are.
 
     Args:
         path: The file.
@@ -293,7 +293,7 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
 
 
 def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
-    """Returns what an open Parquet file says of itself.
+    """Return what an open Parquet file says of itself.
 
     Args:
         opened: The file.
@@ -319,7 +319,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file."""
+    """Return which columns of text take at least so many bytes a value in the first row group of an open Parquet file."""
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:
@@ -333,17 +333,17 @@ def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """Returns what a record takes in memory besides the text that it holds, about."""
+    """Return what a record takes in memory besides the text that it holds, about."""
     return sum(4 if plain_texts(pa.schema([field])) else 8 for field in schema)
 
 
 def plain_texts(schema: pa.Schema) -> tuple[str, ...]:
-    """Returns the columns of text that a file writes plain."""
+    """Return the columns of text that a file writes plain."""
     return tuple(field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_string_view(field.type))
 
 
 def _row_groups(piece: Piece) -> tuple[int, list[int]]:
-    """Returns how many rows to skip and the row groups that hold the piece."""
+    """Return how many rows to skip and the row groups that hold the piece."""
     ends = list(accumulate(piece.file.groups))
     starts = [0, *ends]
     groups = [number for number, end in enumerate(ends) if starts[number] < piece.first + piece.rows and end > piece.first]

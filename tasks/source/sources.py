@@ -47,7 +47,7 @@ Small = Mapping[str, tuple[SourceFile, pa.Schema]]
 
 
 def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_rows: int, chunk_bytes: int, store: Store) -> list[Chunk]:
-    """Cuts files into chunks, in the order of the first file of each.
+    """Cut files into chunks, in the order of the first file of each.
 
     Args:
         files: The source, in the order of their names.
@@ -80,7 +80,7 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
 
 
 def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
-    """Yields what shares a chunk from now on: parts of what did before, of files that are here or of files that are not, then new files.
+    """Yield what shares a chunk from now on: parts of what did before, of files that are here or of files that are not, then new files.
 
     What is cut into ranges today stands for itself from now on.
     """
@@ -96,7 +96,7 @@ def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, 
 
 
 def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
-    """Yields neighbours together, as long as their columns are alike and they are not too many records, nor bytes."""
+    """Yield neighbours together, as long as their columns are alike and they are not too many records, nor bytes."""
     share: list[str] = []
     rows = size = 0
     for digest in digests:
@@ -111,13 +111,13 @@ def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iter
 
 
 def _known(memo: Path) -> Shares:
-    """Returns what shared a chunk before; nothing if a single character of it was changed since."""
+    """Return what shared a chunk before; nothing if a single character of it was changed since."""
     found = unsealed(memo)
     return found if isinstance(found, list) else []
 
 
 def _ranges(file: SourceFile, chunk_rows: int, chunk_bytes: int) -> list[Chunk]:
-    """Cuts a file into ranges of at most so many rows, and between row groups of at most so many bytes where these are small enough."""
+    """Cut a file into ranges of at most so many rows, and between row groups of at most so many bytes where these are small enough."""
     most = min(chunk_rows, chunk_bytes // max(file.width, 1))
     # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
     chunks: list[Chunk] = []
@@ -140,7 +140,7 @@ LONGEST_KEY = 100_000
 
 
 def read_source(run: Run) -> ChunkedSource:
-    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks."""
+    """Find the files, digests them, check their columns against the job, and cuts them into chunks."""
     job, store = run.job, run.store
     found = located(job, store)
     remote, local = ([one for one in found if is_object(one) is there] for there in (True, False))
@@ -188,7 +188,7 @@ def read_source(run: Run) -> ChunkedSource:
 
 
 def check_unchanged(source: ChunkedSource) -> None:
-    """Refuses files that are no longer what was digested."""
+    """Refuse files that are no longer what was digested."""
     known = [(file.name, file.stat) for file in source.files if file.stat is not None]
     for name, stat in known:
         if not is_address(name) and stat_of(name) != stat:
@@ -197,7 +197,7 @@ def check_unchanged(source: ChunkedSource) -> None:
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+    """Return a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -208,7 +208,7 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
-    """Returns of each file of this machine what it is read as, and what its footer says."""
+    """Return of each file of this machine what it is read as, and what its footer says."""
     reads = [as_parquet(job, one, store) for one in files]
     asked = [
         LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
@@ -226,14 +226,14 @@ def _here(read: Readable) -> Path:
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
-    """Refuses values too long for the columns that classes are made of or judged by."""
+    """Refuse values too long for the columns that classes are made of or judged by."""
     for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
         if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
             raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    """Refuses files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there."""
+    """Refuse files whose columns differ, but for columns that hold nothing in a file, which have no type of their own there."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in zip(names, schemas, strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
@@ -314,7 +314,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 
 
 def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job."""
+    """Return the type of the pseudonyms of each identifier that is published, in the order of the job."""
     types = {}
     for one in job.columns.pseudonyms:
         dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)

@@ -22,14 +22,14 @@ TICK, SECOND = 20_000_000, 1_000_000_000
 
 
 def file_stat(path: Path) -> Stat:
-    """Returns size, both times in ns and inode of a file: what changes when the file does."""
+    """Return size, both times in ns and inode of a file: what changes when the file does."""
     stat = path.stat()
     # The inode too: a file that is put in another's place may have its size and time.
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def stat_of(name: str) -> Stat | None:
-    """Returns what tells whether a file is as it was; None if it is gone."""
+    """Return what tells whether a file is as it was; None if it is gone."""
     try:
         return file_stat(Path(name))
     except OSError:
@@ -37,7 +37,7 @@ def stat_of(name: str) -> Stat | None:
 
 
 def source_digest(path: Path) -> str:
-    """Returns the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
+    """Return the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
     digest, block = blake3(), memoryview(bytearray(BLOCK))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(block):
@@ -46,14 +46,14 @@ def source_digest(path: Path) -> str:
 
 
 def digest_while_stable(path: Path, name: str, stat: Stat) -> str:
-    """Returns the digest of a file that had a stat before, and has it afterwards."""
+    """Return the digest of a file that had a stat before, and has it afterwards."""
     with while_stable(path, name, stat):
         _settle(path)
         return source_digest(path)
 
 
 def _settle(path: Path) -> None:
-    """Waits until a change of the file would be given another time than it has now."""
+    """Wait until a change of the file would be given another time than it has now."""
     changed = path.stat().st_ctime_ns
     # Some file systems know whole seconds only, or two of them.
     most = TICK if changed % SECOND else 2 * SECOND
@@ -65,7 +65,7 @@ def _settle(path: Path) -> None:
 
 @contextmanager
 def while_stable(path: Path | None, name: str, stat: Stat | None) -> Iterator[None]:
-    """Lets what is read of a file inside the block count only if it has a given stat before and after; copies in the store are our own."""
+    """Let what is read of a file inside the block count only if it has a given stat before and after; copies in the store are our own."""
     if path is None or stat is None or str(path) != name:
         yield
         return

@@ -18,7 +18,7 @@ from tasks.store.files import file_digest
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """Returns fsspec's file system of an address, and the address as a path of it."""
+    """Return fsspec's file system of an address, and the address as a path of it."""
     import fsspec  # noqa: PLC0415 - where nothing is in an object store, nothing of it is loaded
 
     with sanitised_errors(address):
@@ -32,7 +32,7 @@ def file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def sanitised_errors(address: str) -> Iterator[None]:
-    """Turns whatever a store's library raises into one sentence; its own words may hold parts of a credential."""
+    """Turn whatever a store's library raises into one sentence; its own words may hold parts of a credential."""
     try:
         yield
     except (SkaldError, FileExistsError):
@@ -46,7 +46,7 @@ def sanitised_errors(address: str) -> Iterator[None]:
 
 
 def object_within(system: Any, remote: str, most: int) -> bytes | None:
-    """Returns what an object holds that others can write; None where it is more than it may be, and then it is not read.
+    """Return what an object holds that others can write; None where it is more than it may be, and then it is not read.
 
     Args:
         system: Of fsspec.
@@ -94,14 +94,14 @@ class Bucket:
         return Bucket, (self.address,)
 
     def object_address(self, name: str) -> str:
-        """Returns the address of an object."""
+        """Return the address of an object."""
         return f"{self.address}/{name}"
 
     def _key(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     def object_entry(self, name: str) -> BucketEntry | None:
-        """Returns what can be told of an object without reading it; None if there is none."""
+        """Return what can be told of an object without reading it; None if there is none."""
         with sanitised_errors(self.object_address(name)):
             try:
                 info = self._system.info(self._key(name))
@@ -110,7 +110,7 @@ class Bucket:
         return BucketEntry(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
 
     def read(self, name: str) -> bytes | None:
-        """Returns the content of a small object; None if there is none."""
+        """Return the content of a small object; None if there is none."""
         with sanitised_errors(self.object_address(name)):
             try:
                 content: bytes = self._system.cat_file(self._key(name), end=MOST_BYTES)
@@ -119,15 +119,15 @@ class Bucket:
         return content
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Puts an object where there is none, and returns its tag; None where another lies there."""
+        """Put an object where there is none, and returns its tag; None where another lies there."""
         return self._put(name, content, {"mode": "create"})
 
     def replace(self, name: str, content: bytes, tag: str) -> str | None:
-        """Puts an object over the one that has a tag, and returns the new tag; None where that one is gone or another lies there."""
+        """Put an object over the one that has a tag, and returns the new tag; None where that one is gone or another lies there."""
         return self._put(name, content, {"IfMatch": tag})
 
     def write(self, name: str, content: bytes) -> None:
-        """Puts a small object, whatever lies there."""
+        """Put a small object, whatever lies there."""
         if self._put(name, content, {}) is None:
             raise ObjectStoreError.failed(self.object_address(name), "what was put is not there")
 
@@ -148,7 +148,7 @@ class Bucket:
         return None
 
     def upload(self, path: Path, name: str, sha256: str) -> None:
-        """Puts a file where its content is to be, whole or not at all; an object of the same content stays.
+        """Put a file where its content is to be, whole or not at all; an object of the same content stays.
 
         Args:
             path: The file.
@@ -166,7 +166,7 @@ class Bucket:
                     raise
 
     def download(self, name: str, path: Path, sha256: str) -> bool:
-        """Copies an object to a path; tells whether it is there and has the digest that it ought to have."""
+        """Copy an object to a path; return whether it is there and has the digest that it ought to have."""
         with sanitised_errors(self.object_address(name)):
             try:
                 self._system.get_file(self._key(name), str(path))
@@ -182,27 +182,27 @@ class Bucket:
         return digest.hexdigest()
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Returns the sizes of all objects whose names begin with a folder's, as a listing tells them, which may lag behind."""
+        """Return the sizes of all objects whose names begin with a folder's, as a listing tells them, which may lag behind."""
         with sanitised_errors(self.object_address(below)):
             found = self._system.find(self._key(below).rstrip("/"), detail=True)
         return {name.removeprefix(f"{self._root}/"): int(info["size"]) for name, info in found.items()}
 
     def remove(self, names: Sequence[str]) -> None:
-        """Removes objects; those that are not there are gone already."""
+        """Remove objects; those that are not there are gone already."""
         for name in names:
             with sanitised_errors(self.object_address(name)), suppress(FileNotFoundError):
                 self._system.rm_file(self._key(name))
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Tells whether a store refused a condition: fsspec's error for it is any OSError, and the answer lies beneath."""
+    """Return whether a store refused a condition: fsspec's error for it is any OSError, and the answer lies beneath."""
     if isinstance(error, FileExistsError | FileNotFoundError):
         return True
     return _code(error) in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "NoSuchKey"}
 
 
 def knows_no_condition(error: BaseException) -> bool:
-    """Tells whether a store says that it knows no such condition, as some that speak S3's language do."""
+    """Return whether a store says that it knows no such condition, as some that speak S3's language do."""
     return _code(error) in {"NotImplemented", "501"}
 
 

@@ -40,11 +40,11 @@ class BucketStore(Store):
         self._found: set[Artifact] = set()
 
     def begin(self) -> None:
-        """Clears away the calls of a killed run; under the lease nobody takes them any more."""
+        """Clear away the calls of a killed run; under the lease nobody takes them any more."""
         self.bucket.remove(list(self.bucket.sizes(CALLS)))
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> BucketStore:
-        """Returns a view of the store that makes artefacts inside a block only."""
+        """Return a view of the store that makes artefacts inside a block only."""
 
         @contextmanager
         def both() -> Iterator[None]:
@@ -54,7 +54,7 @@ class BucketStore(Store):
         return BucketStore(self.folder, self.bucket, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Returns where an artefact is at hand; it is fetched if it is not."""
+        """Return where an artefact is at hand; it is fetched if it is not."""
         path = self._place(artifact)
         if not self._is_here(artifact):
             private_folder(path.parent)
@@ -68,7 +68,7 @@ class BucketStore(Store):
         return artifact.rows
 
     def at_hand(self, file: str) -> Path:
-        """Returns where the artefact of a name is at hand, as another process told of it by its path."""
+        """Return where the artefact of a name is at hand, as another process told of it by its path."""
         step, _, name = file.partition("/")
         artifact = self._recorded(step, key_in_name(name))
         if artifact is None or artifact.file != file:
@@ -81,7 +81,7 @@ class BucketStore(Store):
         return [_record(step, key) in there for key in keys]
 
     def is_complete(self, artifact: Artifact) -> bool:
-        """Tells whether an artefact is what its record says, as far as can be told without fetching it."""
+        """Return whether an artefact is what its record says, as far as can be told without fetching it."""
         return artifact in self._found or super().is_complete(artifact)
 
     def _recorded(self, step: str, key: Key) -> Artifact | None:
@@ -117,7 +117,7 @@ class BucketStore(Store):
         self._found.add(artifact)
 
     def discard(self, artifacts: Sequence[Artifact]) -> None:
-        """Removes single artefacts."""
+        """Remove single artefacts."""
         for artifact in artifacts:
             self.bucket.remove([_record(artifact.step, artifact.key), _object(artifact)])
             self._forget(artifact)
@@ -129,29 +129,29 @@ class BucketStore(Store):
         self._found.discard(artifact)
 
     def remove(self, *steps: str) -> None:
-        """Removes all artefacts of the given steps."""
+        """Remove all artefacts of the given steps."""
         for step in steps:
             self._remove(self.bucket.sizes(f"{BELOW}/{step}"))
         super().remove(*steps)
         self._found = {artifact for artifact in self._found if artifact.step not in steps}
 
     def keep_only(self, artifact: Artifact) -> None:
-        """Removes all other artefacts of an artefact's step."""
+        """Remove all other artefacts of an artefact's step."""
         kept = {_record(artifact.step, artifact.key), _object(artifact)}
         self._remove(name for name in self.bucket.sizes(f"{BELOW}/{artifact.step}") if name not in kept)
 
     def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:
-        """Removes the artefacts of the given steps that this store had no use for, but for the given ones."""
+        """Remove the artefacts of the given steps that this store had no use for, but for the given ones."""
         for step in steps:
             there = self.bucket.sizes(f"{BELOW}/{step}")
             keys = {name: key_in_name(PurePosixPath(name).name) for name in there}
             self._remove(name for name, key in keys.items() if (step, key) not in self.used and (step, key) not in kept)
 
     def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
-        """Removes nothing: what is old in a bucket is a matter of the bucket's own rules of its life."""
+        """Remove nothing: what is old in a bucket is a matter of the bucket's own rules of its life."""
 
     def clear(self) -> None:
-        """Removes everything that the store holds."""
+        """Remove everything that the store holds."""
         self._remove(self.bucket.sizes(BELOW))
         super().clear()
         self._found.clear()

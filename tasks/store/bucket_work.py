@@ -76,7 +76,7 @@ class BucketWork:
         return self.lease.generation
 
     def keep(self) -> None:
-        """Puts small files that changed into the bucket, all at once for whoever looks."""
+        """Put small files that changed into the bucket, all at once for whoever looks."""
         there = _kept(self.folder)
         if there == self._listed:
             return
@@ -93,13 +93,13 @@ class BucketWork:
         bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
 
     def check(self) -> None:
-        """Makes sure that no other run has taken over."""
+        """Make sure that no other run has taken over."""
         self.lease.check()
 
 
 @contextmanager
 def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
-    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends."""
+    """Hold the lease of a job's work until the block ends; what its small files became is kept, however the block ends."""
     bucket = Bucket(address)
     _claim(bucket)
     with scratch_folder() as folder:
@@ -115,7 +115,7 @@ def work_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
 
 @contextmanager
 def read_only_store(job: Job) -> Iterator[Store]:
-    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile."""
+    """Yield the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile."""
     if job.work_address is None:
         yield Store(job.work_path / BELOW)
         return
@@ -127,7 +127,7 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before."""
+    """Yield a private folder of this machine, named by chance, which goes at the end; those of killed processes go before."""
     clear_temporary_folders(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with temporary_folder(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
@@ -147,7 +147,7 @@ def _at_hand(job: Job, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _copied_lists(job: Job, store: Store) -> Iterator[None]:
-    """Keeps the files of groups that the job names among the artefacts, where workers on other machines find them."""
+    """Keep the files of groups that the job names among the artefacts, where workers on other machines find them."""
     listed = [one for one in job.hierarchies if one.listed_in is not None]
     for hierarchy in listed:
         # What cannot be read is told of by who reads it.
@@ -177,7 +177,7 @@ def _claim(bucket: Bucket) -> None:
 
 
 def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, KeptWork], str | None]:
-    """Copies the small files here; returns what was listed, and the tag of the list."""
+    """Copy the small files here; return what was listed, and the tag of the list."""
     there = bucket.object_entry(LIST)
     if there is None:
         return {}, None
@@ -215,7 +215,7 @@ def _kept(folder: Path) -> dict[str, KeptWork]:
 
 
 def clear_bucket(address: str) -> Removed:
-    """Removes what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
+    """Remove what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
     """

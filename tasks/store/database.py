@@ -27,31 +27,31 @@ _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reaso
 
 
 def is_short_of_files(error: BaseException) -> bool:
-    """Tells whether the system refused to open another file, as Python and DuckDB each say it."""
+    """Return whether the system refused to open another file, as Python and DuckDB each say it."""
     if isinstance(error, OSError):
         return error.errno in {errno.EMFILE, errno.ENFILE}
     return isinstance(error, duckdb.Error) and "Too many open files" in str(error)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tells whether DuckDB had too little memory, as it says it itself, and as Arrow says it of rows that are read from a relation."""
+    """Return whether DuckDB had too little memory, as it says it itself, and as Arrow says it of rows that are read from a relation."""
     if isinstance(error, OSError):
         return error.errno is None and "Out of Memory Error" in str(error)
     return isinstance(error, duckdb.OutOfMemoryException)
 
 
 def quote(name: str) -> str:
-    """Returns a name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Returns a text as an SQL string."""
+    """Return a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def syntax_of(statement: str) -> dict[str, Any] | None:
-    """Returns a SELECT statement taken apart, as ``json_serialize_sql`` tells it; None where DuckDB cannot read it as one."""
+    """Return a SELECT statement taken apart, as ``json_serialize_sql`` tells it; None where DuckDB cannot read it as one."""
     with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
         try:
             [(text,)] = connection.execute("SELECT json_serialize_sql($statement)", {"statement": statement}).fetchall()
@@ -62,7 +62,7 @@ def syntax_of(statement: str) -> dict[str, Any] | None:
 
 
 def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-    """Opens an in-memory database that takes at most half the job's memory and spills into ``spill``.
+    """Open an in-memory database that takes at most half the job's memory and spills into ``spill``.
 
     Args:
         job: Gives memory and threads.
@@ -75,7 +75,7 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
 
 
 def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
-    """Has a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
+    """Have a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
     if job.memory < ENOUGH or held * MEMORY_PART < job.memory:
         return
     # Refused where more is in use than could be written to the disk: then it goes on as before.
@@ -89,7 +89,7 @@ def _left_at_the_end(job: Job) -> int:
 
 @contextmanager
 def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``."""
+    """Open an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory // share}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.

@@ -25,18 +25,18 @@ MOST_LISTED = 1 << 62
 
 
 def file_digest(path: Path) -> str:
-    """Returns the SHA-256 of a regular file, in hex."""
+    """Return the SHA-256 of a regular file, in hex."""
     with open_regular(path, MOST_LISTED, links=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def real_path(path: Path) -> Path:
-    """Returns where a path leads, links followed; one whose links lead in a circle stays as it is, and cannot be opened later on."""
+    """Return where a path leads, links followed; one whose links lead in a circle stays as it is, and cannot be opened later on."""
     return Path(os.path.realpath(path))
 
 
 def private_folder(path: Path) -> Path:
-    """Makes a folder that only its owner can enter, and returns it."""
+    """Make a folder that only its owner can enter, and returns it."""
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # mkdir leaves a folder that is there as it is.
@@ -47,7 +47,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
-    """Lets ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
+    """Let ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
 
     Args:
         path: The file.
@@ -74,14 +74,14 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
 
 
 def clear_parts(folder: Path, *, below: bool = False) -> None:
-    """Removes what killed processes were writing right in a folder, or also ``below`` it; whoever calls it holds the folder's lock."""
+    """Remove what killed processes were writing right in a folder, or also ``below`` it; whoever calls it holds the folder's lock."""
     for left in folder.glob("**/.*.part" if below else ".*.part"):
         left.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Holds the lock of a file that is made if it is not there, and of which no byte is read or written.
+    """Hold the lock of a file that is made if it is not there, and of which no byte is read or written.
 
     Args:
         path: The file.
@@ -119,18 +119,18 @@ def _is_named(path: Path, opened: os.stat_result) -> bool:
 
 
 def owner_only() -> None:
-    """Makes every file that this process creates from here on private to its owner, unless it is opened up on purpose."""
+    """Make every file that this process creates from here on private to its owner, unless it is opened up on purpose."""
     os.umask(0o077)
 
 
 def open_up(*paths: Path) -> None:
-    """Gives a release's files the mode that the user's umask asks for: they are anonymous, unlike artefacts."""
+    """Give a release's files the mode that the user's umask asks for: they are anonymous, unlike artefacts."""
     for path in paths:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
 
 
 def open_folder(path: Path) -> Path:
-    """Makes a folder for what is handed on, with those above it, in the mode that the user's umask asks for; returns it.
+    """Make a folder for what is handed on, with those above it, in the mode that the user's umask asks for; return it.
 
     Folders that are there keep the mode that their owner gave them.
     """
@@ -154,7 +154,7 @@ USER_UMASK = _user_umask()
 
 
 def flush(path: Path) -> None:
-    """Waits until a file or a folder is on the disk."""
+    """Wait until a file or a folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -167,7 +167,7 @@ TRIES = 100
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Makes a folder, private to its owner, holds its lock until the end of the block, and removes it then.
+    """Make a folder, private to its owner, holds its lock until the end of the block, and remove it then.
 
     Where it cannot be made the path is yielded all the same: most commands never write there.
     """
@@ -181,7 +181,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def clear_temporary_folders(folder: Path, names: re.Pattern[str]) -> None:
-    """Removes the folders of processes that were killed, of those in a folder whose names are like a pattern; links stay as they are."""
+    """Remove the folders of processes that were killed, of those in a folder whose names are like a pattern; links stay as they are."""
     try:
         found = [path for path in folder.iterdir() if names.fullmatch(path.name)]
     except OSError:
@@ -242,7 +242,7 @@ CURRENT = "CURRENT"
 
 
 def clear_staging(job: Job) -> None:
-    """Removes what a killed run of this job left in the target."""
+    """Remove what a killed run of this job left in the target."""
     for left in job.target_path.glob(f"{staging_prefix(job)}*"):
         # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
         if left.is_symlink() or left.is_file():
@@ -251,12 +251,12 @@ def clear_staging(job: Job) -> None:
 
 
 def check_pointer(job: Job) -> None:
-    """Refuses a target in which a folder stands where the pointer to the newest release goes, before any work is done."""
+    """Refuse a target in which a folder stands where the pointer to the newest release goes, before any work is done."""
     if job.target_address is None and (pointer := job.target_path / CURRENT).is_dir() and not pointer.is_symlink():
         raise FolderError.pointer_is_a_folder(str(job.target_path))
 
 
 def staging_prefix(job: Job) -> str:
-    """Returns what the names of all that a job's runs stage begin with."""
+    """Return what the names of all that a job's runs stage begin with."""
     # The run folder is locked, so whatever staging carries its mark is nobody else's.
     return f".staging-{fingerprint_of(job.work_location)[:8]}-"

@@ -50,7 +50,7 @@ class StepCode:
     module: str
 
     def key(self, *parts: object) -> Key:
-        """Returns the key of a result.
+        """Return the key of a result.
 
         Args:
             *parts: What was read and which settings were used: anything that JSON can say.
@@ -59,38 +59,38 @@ class StepCode:
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
 
     def once(self) -> Key:
-        """Returns a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
+        """Return a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
         return self.key(secrets.token_hex(16))
 
     def made_by_this_code(self, key: Key) -> bool:
-        """Tells whether a result was made by the code of today."""
+        """Return whether a result was made by the code of today."""
         return key.startswith(code_of(self.module)[:MARK])
 
 
 def key_of_all(keys: Sequence[Key]) -> Key:
-    """Returns the key of results that are made in one go; that of a single one is its own."""
+    """Return the key of results that are made in one go; that of a single one is its own."""
     return keys[0] if len(keys) == 1 else Key(fingerprint_of(*keys))
 
 
 def key_in_name(name: str) -> Key:
-    """Returns the key by which a file of the store is named, before its first dot."""
+    """Return the key by which a file of the store is named, before its first dot."""
     return Key(name.partition(".")[0])
 
 
 def fingerprint_of(*parts: object) -> str:
-    """Returns the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
+    """Return the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
     # Sorted, because the same settings in another order are the same.
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @cache
 def code_of(module: str) -> str:
-    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result."""
+    """Return the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result."""
     return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
 
 
 def reached(module: str) -> set[str]:
-    """Returns a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
+    """Return a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
     found, waiting = {module}, [module]
     while waiting:
         new = {name for name in _read(waiting.pop()).imports if not name.startswith(IGNORED_MODULES)} - found
@@ -129,7 +129,7 @@ def _imports(source: str) -> Iterator[str]:
 
 @cache
 def _registered(module: str) -> tuple[tuple[str, str], ...]:
-    """Returns the modules whose code a registry names, each with the field that it stands in; flows stand above every step."""
+    """Return the modules whose code a registry names, each with the field that it stands in; flows stand above every step."""
     source = _source(module) if module.startswith("schemas.") else None
     named = _NAMED.findall(source) if source and 'Code("' in source else []
     return tuple((field, code) for field, code in named if code.startswith(OURS))
@@ -137,7 +137,7 @@ def _registered(module: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _source(module: str) -> str | None:
-    """Returns the source of a module as its package's loader has it, from a folder or an archive; None of what is no module."""
+    """Return the source of a module as its package's loader has it, from a folder or an archive; None of what is no module."""
     package, _, path = module.partition(".")
     try:
         source = get_data(package, f"{path.replace('.', '/')}.py")

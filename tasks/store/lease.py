@@ -61,7 +61,7 @@ class Lease:
         self._turn, self._renewals, self._lost = threading.Lock(), 0, False
 
     def check(self) -> None:
-        """Renews the lease, and so makes sure that no other run has taken it over."""
+        """Renew the lease, and so makes sure that no other run has taken it over."""
         with self._turn:
             begun = self.clock.now()
             if self._lost or begun >= self._until:
@@ -81,7 +81,7 @@ class Lease:
                 raise WorkError.lease_lost(self.bucket.address)
 
     def renewed(self) -> bool:
-        """Renews the lease if the store answers; tells whether there is still one to renew."""
+        """Renew the lease if the store answers; tells whether there is still one to renew."""
         try:
             self.check()
         except WorkError:
@@ -91,7 +91,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Lets the next run begin at once; the object stays, so that generations only rise."""
+        """Let the next run begin at once; the object stays, so that generations only rise."""
         with self._turn:
             if not self._lost:
                 self._lost = True
@@ -99,7 +99,7 @@ class Lease:
 
 
 def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
-    """Takes the lease of a prefix; one that another run holds is watched for as long as it may hold without being renewed.
+    """Take the lease of a prefix; one that another run holds is watched for as long as it may hold without being renewed.
 
     Args:
         bucket: What it is held of.
@@ -126,7 +126,7 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
 
 @contextmanager
 def renewed_lease(lease: Lease) -> Iterator[None]:
-    """Renews a lease on a thread until the block ends, and lets it go then."""
+    """Renew a lease on a thread until the block ends, and let it go then."""
     ended = threading.Event()
 
     def renew() -> None:
@@ -151,7 +151,7 @@ def _said(owner: str, generation: int, renewals: int) -> bytes:
 
 
 def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
-    """Returns tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
+    """Return tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
     there = bucket.object_entry(NAME)
     content = bucket.read(NAME) if there else None
     if there is None or content is None:

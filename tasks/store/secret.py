@@ -36,22 +36,22 @@ class FolderSecret:
         self._key = hmac.digest(text, b"\xffskald digests of releases", "sha256")
 
     def keyed(self, *parts: object) -> str:
-        """Returns HMAC-SHA-256 of anything that JSON can say, as 64 hexadecimal digits."""
+        """Return HMAC-SHA-256 of anything that JSON can say, as 64 hexadecimal digits."""
         return hmac.digest(self._key, json.dumps(parts, sort_keys=True).encode(), "sha256").hex()
 
     def keyed_numbers(self, kind: str, numbers: Sequence[int]) -> list[int]:
-        """Returns the first 64 bits of HMAC-SHA-256 of each of some numbers of 64 bits; of many, JSON would take ten times as long."""
+        """Return the first 64 bits of HMAC-SHA-256 of each of some numbers of 64 bits; of many, JSON would take ten times as long."""
         before = f"\xff{kind}\xff".encode()
         return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
 def secret_of(job: Job) -> FolderSecret:
-    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock."""
+    """Return the secret of a job's work folder, which is made the first time; under the folder's lock."""
     return read_secret(job) or create_secret(job.work_path / FILE)
 
 
 def create_secret(path: Path) -> FolderSecret:
-    """Returns the secret of a file, which is made the first time; under a lock of its folder."""
+    """Return the secret of a file, which is made the first time; under a lock of its folder."""
     if os.path.lexists(path):
         return _read(path)
 
@@ -66,7 +66,7 @@ def create_secret(path: Path) -> FolderSecret:
 
 
 def read_secret(job: Job) -> FolderSecret | None:
-    """Returns the secret of the environment, else of the work folder; None where there is neither."""
+    """Return the secret of the environment, else of the work folder; None where there is neither."""
     if (text := os.environ.get(VARIABLE)) is not None:
         secret = text.strip().encode()
         if not is_strong(secret):
@@ -77,7 +77,7 @@ def read_secret(job: Job) -> FolderSecret | None:
 
 
 def read_secrets(job: Job) -> list[FolderSecret]:
-    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder."""
+    """Return the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder."""
     own, others = read_secret(job), []
     for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
         try:
@@ -99,12 +99,12 @@ def _read(path: Path) -> FolderSecret:
 
 
 def seal(content: Any) -> str:
-    """Returns anything that JSON can say as JSON with its digest."""
+    """Return anything that JSON can say as JSON with its digest."""
     return json.dumps([content, _digest(content)])
 
 
 def unsealed(path: Path) -> Any:
-    """Returns what was sealed in a file; None if it is gone, cut off or not what was sealed."""
+    """Return what was sealed in a file; None if it is gone, cut off or not what was sealed."""
     try:
         return unsealed_text(content_of(path, links=False))
     except OSError:
@@ -112,7 +112,7 @@ def unsealed(path: Path) -> Any:
 
 
 def unsealed_text(text: bytes) -> Any:
-    """Returns what was sealed as a text; None if it is cut off or not what was sealed."""
+    """Return what was sealed as a text; None if it is cut off or not what was sealed."""
     try:
         content, digest = json.loads(text)
     except (ValueError, TypeError):

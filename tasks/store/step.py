@@ -23,7 +23,7 @@ class StepCall(Protocol):
 
     @property
     def store(self) -> Store:
-        """Has what the step reads, and gets what it makes."""
+        """Have what the step reads, and gets what it makes."""
 
 
 G_contra = TypeVar("G_contra", bound=StepCall, contravariant=True)
@@ -32,7 +32,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def _nothing(_given: Any) -> None:
-    """Returns no settings."""
+    """Return no settings."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,25 +63,25 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
         object.__setattr__(self, "__module__", self.make.__module__)
 
     def __call__(self, given: G_contra, items: Sequence[Item_contra]) -> list[R_co]:
-        """Makes or finds the results of some items."""
+        """Make or find the results of some items."""
         return list(map(self.result, repeat(given), items))
 
     @abstractmethod
     def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Returns the result of an item: what the store has, or what is made now."""
+        """Return the result of an item: what the store has, or what is made now."""
 
     def key(self, given: G_contra, item: Item_contra) -> Key:
-        """Returns the key of an item's result."""
+        """Return the key of an item's result."""
         return self.key_by(given, self.reads(given, item))
 
     def key_by(self, given: G_contra, read: object) -> Key:
-        """Returns the key of a result, given by what it was made of."""
+        """Return the key of a result, given by what it was made of."""
         return (
             self.under.key_by(given, read) if self.under else StepCode(self.name, self.module_name(given)).key(read, self.settings(given))
         )
 
     def module_name(self, given: G_contra) -> str:
-        """Returns the module that makes the result."""
+        """Return the module that makes the result."""
         return (self.code(given) if callable(self.code) else self.code) or self.make.__module__
 
     @cached_property
@@ -107,7 +107,7 @@ class FilesStep(Step[G_contra, Item_contra, R_co]):
     make: Callable[[G_contra, Item_contra], R_co]
 
     def result(self, given: G_contra, item: Item_contra) -> R_co:
-        """Returns the result of an item: what the store has, or what is made now."""
+        """Return the result of an item: what the store has, or what is made now."""
         return self.make(given, item)
 
 
@@ -123,17 +123,17 @@ class FileStep(Step[G_contra, Item_contra, Artifact]):
     suffix: str = ".parquet"
 
     def result(self, given: G_contra, item: Item_contra) -> Artifact:
-        """Returns the artefact of an item: what the store has, or what is made now."""
+        """Return the artefact of an item: what the store has, or what is made now."""
         return self.save_artifact(given, item, lambda path: self.make(given, item, path))
 
     def save_artifact(self, given: G_contra, item: Item_contra, write: Callable[[Path], int]) -> Artifact:
-        """Returns the artefact of an item, written by whoever has its content at hand unless it is there and whole."""
+        """Return the artefact of an item, written by whoever has its content at hand unless it is there and whole."""
         return given.store.make(self.name, self.key(given, item), self.suffix, write)
 
     def find(self, given: G_contra, item: Item_contra) -> Artifact | None:
-        """Returns the artefact of an item if it is there and whole."""
+        """Return the artefact of an item if it is there and whole."""
         return given.store.find(self.name, self.key(given, item))
 
     def find_by(self, given: G_contra, read: object) -> Artifact | None:
-        """Returns an artefact, given by what it was made of, if it is there and whole."""
+        """Return an artefact, given by what it was made of, if it is there and whole."""
         return given.store.find(self.name, self.key_by(given, read))

@@ -49,7 +49,7 @@ class Artifact(BaseModel):
     sha256: str
 
     def is_of(self, step: str, key: Key) -> bool:
-        """Tells whether it is the artefact of a key, by all its names: a record may have been put in another's place."""
+        """Return whether it is the artefact of a key, by all its names: a record may have been put in another's place."""
         named = self.file.startswith(f"{step}/{key}.") and "/" not in self.file.removeprefix(f"{step}/")
         return named and (self.step, self.key) == (step, key)
 
@@ -71,11 +71,11 @@ class Store:
         self._watch = watch
 
     def begin(self) -> None:
-        """Clears away what a killed process was writing; under the lock nobody is."""
+        """Clear away what a killed process was writing; under the lock nobody is."""
         clear_parts(self.folder, below=True)
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
-        """Returns a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
+        """Return a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
 
         @contextmanager
         def both() -> Iterator[None]:
@@ -85,11 +85,11 @@ class Store:
         return Store(self.folder, both)
 
     def path(self, artifact: Artifact) -> Path:
-        """Returns where an artefact lies."""
+        """Return where an artefact lies."""
         return self._place(artifact)
 
     def load(self, kind: str, key: Hashable, read: Callable[[], Loaded]) -> Loaded:
-        """Returns what is read of artefacts, which threads that ask for the same share.
+        """Return what is read of artefacts, which threads that ask for the same share.
 
         Args:
             kind: One of a kind is held, because tables of a large source are large.
@@ -104,7 +104,7 @@ class Store:
             return loaded
 
     def unload(self, kind: str, of: Callable[[Any], bool]) -> None:
-        """Lets go of what was read of a kind, if a condition holds for it."""
+        """Let go of what was read of a kind, if a condition holds for it."""
         with self._loading:
             if kind in self._loaded and of(self._loaded[kind][1]):
                 del self._loaded[kind]
@@ -113,7 +113,7 @@ class Store:
         return self.folder / artifact.file
 
     def find(self, step: str, key: Key) -> Artifact | None:
-        """Returns the artefact of a step if it is there and whole."""
+        """Return the artefact of a step if it is there and whole."""
         artifact = self._recorded(step, key)
         return artifact if artifact and self._is_whole(artifact) else None
 
@@ -122,14 +122,14 @@ class Store:
         return [self._record(step, key).is_file() for key in keys]
 
     def is_complete(self, artifact: Artifact) -> bool:
-        """Tells whether an artefact is what its record says, and its file as it was when it was made.
+        """Return whether an artefact is what its record says, and its file as it was when it was made.
 
         All of the file is read unless this store did so before.
         """
         return self._recorded(artifact.step, artifact.key) == artifact and self._is_whole(artifact)
 
     def _recorded(self, step: str, key: Key) -> Artifact | None:
-        """Returns what the record of a key says, if it is its own: one that was put there from another key, or altered, is none."""
+        """Return what the record of a key says, if it is its own: one that was put there from another key, or altered, is none."""
         try:
             artifact = Artifact.model_validate(unsealed(self._record(step, key)))
         except ValidationError:
@@ -159,7 +159,7 @@ class Store:
         return True
 
     def make(self, step: str, key: Key, suffix: str, write: Callable[[Path], int]) -> Artifact:
-        """Returns the artefact of a step, made by ``write`` unless it is there and whole.
+        """Return the artefact of a step, made by ``write`` unless it is there and whole.
 
         Args:
             step: Names the folder.
@@ -188,7 +188,7 @@ class Store:
         write_atomically(self._record(artifact.step, artifact.key), lambda record: record.write_text(seal(artifact.model_dump())))
 
     def discard(self, artifacts: Sequence[Artifact]) -> None:
-        """Removes single artefacts."""
+        """Remove single artefacts."""
         for artifact in artifacts:
             path = self.path(artifact)
             # The record goes first, so that a kill leaves no record of what is gone.
@@ -197,25 +197,25 @@ class Store:
             self._believed.pop(path, None)
 
     def remove(self, *steps: str) -> None:
-        """Removes all artefacts of the given steps."""
+        """Remove all artefacts of the given steps."""
         for step in steps:
             shutil.rmtree(self.folder / step, ignore_errors=True)
         self._believed.clear()
 
     def keep_only(self, artifact: Artifact) -> None:
-        """Removes all other artefacts of an artefact's step."""
+        """Remove all other artefacts of an artefact's step."""
         kept = self.path(artifact)
         for left in kept.parent.iterdir():
             if left.stem != kept.stem:
                 left.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Removes everything that the store holds."""
+        """Remove everything that the store holds."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._believed.clear()
 
     def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:
-        """Removes the artefacts of the given steps that this store had no use for, but for the given ones.
+        """Remove the artefacts of the given steps that this store had no use for, but for the given ones.
 
         Args:
             steps: Their steps.
@@ -235,7 +235,7 @@ class Store:
                 os.utime(record, ns=(time.time_ns(), record.stat().st_mtime_ns))
 
     def prune_unused(self, since: int, kept: Container[tuple[str, str]]) -> None:
-        """Removes the artefacts that no run had a use for since a moment, but for the given ones.
+        """Remove the artefacts that no run had a use for since a moment, but for the given ones.
 
         Args:
             since: In nanoseconds since the epoch.
@@ -256,11 +256,11 @@ class Store:
 
     @classmethod
     def at(cls, work: Path) -> Self:
-        """Returns the store of a run folder."""
+        """Return the store of a run folder."""
         return cls(private_folder(work / "artifacts"))
 
 
 def _state(path: Path) -> tuple[int, int, int]:
-    """Returns size and both times of a file; the second time is not for anybody to put back."""
+    """Return size and both times of a file; the second time is not for anybody to put back."""
     stat = path.stat()
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

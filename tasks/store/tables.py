@@ -23,7 +23,7 @@ from tasks.store.store import Artifact, Store
 
 
 def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
-    """Returns the table if it satisfies the schema: value by value, or of a chunk by the types of its columns."""
+    """Return the table if it satisfies the schema: value by value, or of a chunk by the types of its columns."""
     if isinstance(schema, pa.Schema):
         if not table.schema.equals(schema):
             raise StorageError.malformed(step, ["columns"])
@@ -53,7 +53,7 @@ def _fits(values: pa.ChunkedArray, column: ColumnSchema) -> bool:
 
 
 def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
-    """Returns the names of the checks that a table fails; they alone are told, since Pandera's failure cases and its message hold cells."""
+    """Return the names of the checks that a table fails; they alone are told, since Pandera's failure cases and its message hold cells."""
     import polars as pl  # noqa: PLC0415 - with Pandera half a second, which a run that goes well does without
     from pandera.errors import SchemaError, SchemaErrors  # noqa: PLC0415
 
@@ -68,7 +68,7 @@ def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
 
 
 def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, ascending: str | None = None) -> int:
-    """Writes a checked table and returns its number of rows.
+    """Write a checked table and return its number of rows.
 
     Args:
         path: Where to.
@@ -81,7 +81,7 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, asc
 
 
 def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, ascending: str | None = None) -> int:
-    """Writes a table of one chunk and returns its number of rows.
+    """Write a table of one chunk and return its number of rows.
 
     Args:
         path: Where to.
@@ -94,14 +94,14 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
-    """Opens a file for a table that is written in pieces; ``ascending`` as of ``write_table``."""
+    """Open a file for a table that is written in pieces; ``ascending`` as of ``write_table``."""
     plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
     return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
 
 
 def write_plain(table: pa.Table, path: Path) -> int:
-    """Writes a table that no schema promises, and returns its number of rows."""
+    """Write a table that no schema promises, and returns its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
@@ -113,7 +113,7 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Reads an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest."""
+    """Read an artefact, the columns of a large one in parallel; it was checked when it was written, and the store knows its digest."""
     path = str(store.path(artifact))
 
     def read(columns: Sequence[str] | None) -> pa.Table:
@@ -136,7 +136,7 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
 
 
 def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | pa.Schema, step: str) -> int:
-    """Writes a domain table, at least one piece, and returns its number of rows.
+    """Write a domain table, at least one piece, and return its number of rows.
 
     Args:
         path: Where to.
@@ -160,7 +160,7 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
 
 
 def _goes_on(last: pa.Table, block: pa.Table) -> bool:
-    """Tells whether a piece that is not the first one has values that come after those of the one before it."""
+    """Return whether a piece that is not the first one has values that come after those of the one before it."""
     if not len(last) or not len(block):
         return True
     before, position = last["qid"][-1].as_py(), block["qid"][0].as_py()
@@ -171,12 +171,12 @@ def _goes_on(last: pa.Table, block: pa.Table) -> bool:
 
 
 def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tuple[Domain, ...]:
-    """Reads a domain table, one ``Domain`` per column in the order of the job."""
+    """Read a domain table, one ``Domain`` per column in the order of the job."""
     return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
 
 
 def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
-    """Reads a domain table, which has so many columns of values, column by column."""
+    """Read a domain table, which has so many columns of values, column by column."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
             if file.num_row_groups <= 1:
@@ -189,7 +189,7 @@ def load_counted(store: Store, artifact: Artifact, axes: int) -> list[Counted]:
 
 
 def _rows_of(file: pq.ParquetFile, held: Sequence[tuple[int, int]], position: int) -> Counted:
-    """Returns the rows of a file that are of one column, given the first and the last column of each of its row groups."""
+    """Return the rows of a file that are of one column, given the first and the last column of each of its row groups."""
     groups = [number for number, (least, most) in enumerate(held) if least <= position <= most]
     wanted = ["qid", "count", value_column(position), *(["persons"] if "persons" in file.schema_arrow.names else [])]
     return rows_of_axis(file.read_row_groups(groups, wanted, use_threads=False), position)

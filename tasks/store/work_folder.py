@@ -61,7 +61,7 @@ class FolderWork:
     folder: Path
 
     def keep(self) -> None:
-        """Has nothing to do: what is written in the folder is kept."""
+        """Have nothing to do: what is written in the folder is kept."""
 
     @property
     def generation(self) -> int:
@@ -69,11 +69,11 @@ class FolderWork:
         return 0
 
     def check(self) -> None:
-        """Has nothing to do: no other run can have taken over."""
+        """Have nothing to do: no other run can have taken over."""
 
 
 def claim(job: Job) -> Path:
-    """Returns the work folder of a job, made, marked and private to its owner."""
+    """Return the work folder of a job, made, marked and private to its owner."""
     check_folders_disjoint(job)
     check_ours(job.work_path)
     work = private_folder(job.work_path)
@@ -90,7 +90,7 @@ def claim(job: Job) -> Path:
 
 
 def check_ours(work: Path) -> None:
-    """Checks that a work folder is ours, or not there yet."""
+    """Check that a work folder is ours, or not there yet."""
     try:
         names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
     except (FileNotFoundError, NotADirectoryError):
@@ -120,7 +120,7 @@ def _is_known(name: str) -> bool:
 
 
 def check_folders_disjoint(job: Job) -> None:
-    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on."""
+    """Check that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on."""
     if job.work_address is not None:
         _check_addresses_apart(job, job.work_address)
         return
@@ -147,12 +147,12 @@ def _below(address: str) -> str:
 
 
 def is_of_work(job: Job, address: str) -> bool:
-    """Tells whether an address is one of an object that a job's runs keep."""
+    """Return whether an address is one of an object that a job's runs keep."""
     return job.work_address is not None and _below(address).startswith(_below(job.work_address))
 
 
 def _places(job: Job) -> Iterator[tuple[Path, str]]:
-    """Yields what must not lie in the work folder, each with its words."""
+    """Yield what must not lie in the work folder, each with its words."""
     yield job.folder, "the folder of the job file"
     if job.target_address is None:
         yield job.target_path, "the target"
@@ -165,13 +165,13 @@ def _places(job: Job) -> Iterator[tuple[Path, str]]:
 
 
 def _fixed(pattern: Path) -> Path:
-    """Returns the part of a pattern before its first wildcard: all that it matches lies in there."""
+    """Return the part of a pattern before its first wildcard: all that it matches lies in there."""
     wild = next((place for place, part in enumerate(pattern.parts) if has_magic(part)), len(pattern.parts))
     return Path(*pattern.parts[:wild])
 
 
 def remove_ours(work: Path) -> Removed:
-    """Removes from a locked work folder what was made by us, by name, and the folder if nothing else is in it."""
+    """Remove from a locked work folder what was made by us, by name, and the folder if nothing else is in it."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
@@ -210,7 +210,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def temporary_folder_of(job: Job, command: str) -> Iterator[Path]:
-    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before."""
+    """Yield where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before."""
     work = job.work_path
     check_ours(work)
     clear_temporary_folders(work, SPILL_FOLDER)

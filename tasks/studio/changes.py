@@ -29,7 +29,7 @@ SHARES = (Decimal("0.001"), Decimal("0.005"), Decimal("0.01"), Decimal("0.02"), 
 
 
 def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
-    """Returns where a job's data list a column; None where no list names it."""
+    """Return where a job's data list a column; None where no list names it."""
     columns = data.get("columns") or {}
     for role in ROLES:
         entries = columns.get(role)
@@ -40,7 +40,7 @@ def way_of_column(data: Mapping[str, Any], name: str) -> Way | None:
 
 
 def with_role(text: str, profile: ColumnProfile, role: str) -> str:
-    """Returns a job's text with a column in another role; what belongs to its old role alone goes.
+    """Return a job's text with a column in another role; what belongs to its old role alone goes.
 
     Args:
         text: Of the job.
@@ -80,7 +80,7 @@ def _comment(before: str) -> str:
 
 
 def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
-    """Returns a hierarchy that fits a column's type."""
+    """Return a hierarchy that fits a column's type."""
     written, _ = hierarchy_of(profile)
     if written is None:
         raise JobError("The page", [f"values of column '{profile.name}' are of a type that cannot be coarsened; withhold it"])
@@ -88,7 +88,7 @@ def first_hierarchy(profile: ColumnProfile) -> dict[str, Any]:
 
 
 def without_emptied(text: str, way: Way) -> str:
-    """Returns a job's text without an entry, and without the mapping that held it if nothing else is in it."""
+    """Return a job's text without an entry, and without the mapping that held it if nothing else is in it."""
     before = read_data(text)
     text = without_value(text, way)
     if text and read_data(text) != before:
@@ -100,7 +100,7 @@ def without_emptied(text: str, way: Way) -> str:
 
 
 def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, list[str]]) -> str:
-    """Returns a job's text with other widths, prefixes or units of a quasi-identifier.
+    """Return a job's text with other widths, prefixes or units of a quasi-identifier.
 
     Args:
         text: Of the job.
@@ -120,7 +120,7 @@ def with_levels(text: str, job: Job, name: str, kind: str, form: Mapping[str, li
 
 
 def qid_way(job: Job, name: str) -> Way:
-    """Returns where a job lists a quasi-identifier."""
+    """Return where a job lists a quasi-identifier."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     if name not in names:
         raise JobError("The page", ["there is no such quasi-identifier any more; load the page again"])
@@ -128,7 +128,7 @@ def qid_way(job: Job, name: str) -> Way:
 
 
 def number_of(text: str) -> int | Decimal:
-    """Returns a number as a job writes it."""
+    """Return a number as a job writes it."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
@@ -139,7 +139,7 @@ def number_of(text: str) -> int | Decimal:
 
 
 def with_choices(text: str, job: Job, form: Mapping[str, list[str]]) -> str:
-    """Returns a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective."""
+    """Return a job's text with what a form says otherwise: k, limit, treatment, person, l, t, method and objective."""
     given = {key: values[0].strip() for key, values in form.items() if values}
     if (k := given.get("k")) and number_of(k) != job.privacy.k:
         text = with_value(text, ("privacy", "k"), number_of(k))
@@ -169,7 +169,7 @@ def _with_person(text: str, job: Job, person: str) -> str:
 
 
 def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, job: Job) -> str:
-    """Puts l or t of a column, where the job says it in the simple form or not at all; other models stay."""
+    """Put l or t of a column, where the job says it in the simple form or not at all; other models stay."""
     models: Mapping[str, Any] = job.privacy.l if part == "l" else job.privacy.t
     now = models.get(name)
     if wanted is None or (now is not None and not is_simple(now)):
@@ -186,7 +186,7 @@ def _with_model(text: str, part: str, name: str, wanted: str | None, key: str, j
 
 
 def is_simple(model: Any) -> bool:
-    """Tells whether a model is one that the page has a field for: a number of distinct values, or a distance."""
+    """Return whether a model is one that the page has a field for: a number of distinct values, or a distance."""
     return getattr(model, "distinct", None) is not None or getattr(model, "t", None) is not None
 
 
@@ -200,7 +200,7 @@ def _with_method(text: str, job: Job, given: Mapping[str, str]) -> str:
 
 
 def with_node(text: str, job: Job, node: list[int], suppressed: float) -> tuple[str, Decimal | None]:
-    """Returns a job's text that asks for a node, and the greater limit that it needs, if it does.
+    """Return a job's text that asks for a node, and the greater limit that it needs, if it does.
 
     Args:
         text: Of the job.

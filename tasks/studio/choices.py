@@ -64,7 +64,7 @@ class CodedPeople:
         return len(self.columns[0])
 
     def affordable(self) -> CodedPeople:
-        """Returns as many of them as a method of classes can take while somebody waits, spread over all.
+        """Return as many of them as a method of classes can take while somebody waits, spread over all.
 
         The sample has no order that tells anything.
         """
@@ -75,7 +75,7 @@ class CodedPeople:
         return CodedPeople(self.job, self.coding, [column.take(places) for column in self.columns])
 
     def histogram(self) -> Histogram:
-        """Returns the cells of all axes at the finest node."""
+        """Return the cells of all axes at the finest node."""
         coder = CellCoder.at(self.coding, self.coding.finest)
         words = coder.cells(self.columns)
         counts = np.ones(len(words[0]), np.int64)
@@ -129,7 +129,7 @@ def coded_people(job: Job, sample: PeopleSample) -> CodedPeople:
 
 
 def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
-    """Returns the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits."""
+    """Return the front of a sample, by all that the job promises; None where the lattice is too large while somebody waits."""
     job, coding = coded.job, coded.coding
     axes = searched(job, coding)
     if Lattice.allowed(axes).nodes > MOST_NODES:
@@ -144,7 +144,7 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
 
 
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
-    """Returns what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
+    """Return what methods other than one level for each whole column cost on a sample: the job's own, cuts, and clustering."""
     own = coded.job.method
     coded = coded.affordable()
     asked: list[tuple[str, dict[str, object], bool]] = []
@@ -173,7 +173,7 @@ def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) ->
 
 
 def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
-    """Returns the classes that the job's method makes of a sample.
+    """Return the classes that the job's method makes of a sample.
 
     Args:
         coded: The sample.
@@ -206,7 +206,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
 
 
 def best_node(job: Job, front: ParetoFront | None) -> Node | None:
-    """Returns the node that a job would take of a front: the one it names, or the least loss that its limit allows."""
+    """Return the node that a job would take of a front: the one it names, or the least loss that its limit allows."""
     if named := full_domain(job.method).node:
         return tuple(named)
     limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9

@@ -75,7 +75,7 @@ SINGULAR = {role: role.rstrip("s") for role in ROLES} | {"withheld": "withheld",
 
 
 def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[ColumnRow]:
-    """Returns the table, in the order of the source.
+    """Return the table, in the order of the source.
 
     Args:
         job: The job.
@@ -105,7 +105,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
 
 
 def risk_before(job: Job, sample: PeopleSample) -> RiskBefore:
-    """Returns who stands out in the sample by all quasi-identifiers together."""
+    """Return who stands out in the sample by all quasi-identifiers together."""
     known = [sample.digests[qid.name] for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
     return RiskBefore(standing_of(summed_digests(known, sample.people), job.privacy.k), sample.people)
 
@@ -116,7 +116,7 @@ def _way(job: Job, name: str) -> str:
 
 
 def _said(job: Job, text: str) -> dict[str, str]:
-    """Returns what the file says behind each column."""
+    """Return what the file says behind each column."""
     found: dict[str, str] = {}
     for role in ROLES:
         found |= comments_behind(text, ("columns", role))
@@ -134,7 +134,7 @@ def _short(value: str) -> str:
 
 
 def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
-    """Returns how many columns have each role."""
+    """Return how many columns have each role."""
     found: dict[str, int] = {}
     for one in rows:
         found[one.role] = found.get(one.role, 0) + 1
@@ -171,7 +171,7 @@ class ShownHierarchy(NamedTuple):
 
 
 def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least: int) -> ShownHierarchy:
-    """Returns the levels of a quasi-identifier's hierarchy.
+    """Return the levels of a quasi-identifier's hierarchy.
 
     Args:
         job: The job.

@@ -78,7 +78,7 @@ def _hidden(node: yaml.Node, column: str, shared: Mapping[str, frozenset[str]], 
 
 
 def _leaves(node: yaml.Node, kept: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yields where values stand that are not kept; a group's name is of whoever wrote the job, unless it is that of such a value."""
+    """Yield where values stand that are not kept; a group's name is of whoever wrote the job, unless it is that of such a value."""
     leaves, keys = _scalars(node)
     hidden = {str(one.value) for one in leaves} - kept
     for one in (*leaves, *keys):
@@ -87,7 +87,7 @@ def _leaves(node: yaml.Node, kept: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def _scalars(node: yaml.Node) -> tuple[list[yaml.Node], list[yaml.Node]]:
-    """Returns the leaves of a tree, and its keys."""
+    """Return the leaves of a tree, and its keys."""
     leaves: list[yaml.Node] = []
     keys: list[yaml.Node] = []
     waiting, seen = [node], set[int]()

@@ -125,7 +125,7 @@ def _put(data: Any, way: Way, value: object) -> None:
 
 
 def _found(text: str, way: Way) -> tuple[yaml.Node | None, yaml.Node | None, yaml.Node | None]:
-    """Returns the node that holds an entry, the entry's key in a mapping, and the entry; None for what is not there."""
+    """Return the node that holds an entry, the entry's key in a mapping, and the entry; None for what is not there."""
     node = compose(text)
     parent, key = None, None
     for step in way:
@@ -141,12 +141,12 @@ def _found(text: str, way: Way) -> tuple[yaml.Node | None, yaml.Node | None, yam
 
 
 def _is_flow(node: yaml.Node) -> bool:
-    """Tells whether a list or mapping is written in brackets."""
+    """Return whether a list or mapping is written in brackets."""
     return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
 
 
 def _end(node: yaml.Node) -> int:
-    """Returns where a node's own text ends; the parser's end of a block lies behind the comments that follow it."""
+    """Return where a node's own text ends; the parser's end of a block lies behind the comments that follow it."""
     if isinstance(node, yaml.ScalarNode) or _is_flow(node) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -67,7 +67,7 @@ class ListedGroups(NamedTuple):
 
 
 def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
-    """Returns the lines of a hierarchy that lists values, in a file or in the job."""
+    """Return the lines of a hierarchy that lists values, in a file or in the job."""
     read = entry_of(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
@@ -76,7 +76,7 @@ def rows_of_any(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...
 
 
 def digest_of_rows(rows: Sequence[Sequence[str]]) -> str:
-    """Returns a digest by which a page notices that the file is another one by now; not of its content alone."""
+    """Return a digest by which a page notices that the file is another one by now; not of its content alone."""
     return hashlib.sha256(repr(list(rows)).encode() + _SALT).hexdigest()[:32]
 
 
@@ -85,7 +85,7 @@ _SALT = os.urandom(16)
 
 
 def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample, least: int) -> ListedGroups:
-    """Returns the groups of a listed hierarchy with what k people share.
+    """Return the groups of a listed hierarchy with what k people share.
 
     Args:
         job: The job.
@@ -112,7 +112,7 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
 
 
 def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
-    """Returns how many people of a sample have the value of each line."""
+    """Return how many people of a sample have the value of each line."""
     counts: dict[str, int] = {}
     for texts in spellings(domain.values):
         counts |= dict(zip(texts.to_pylist(), domain.counts.tolist(), strict=True))
@@ -120,7 +120,7 @@ def _people_of(rows: Sequence[Sequence[str]], domain: Domain) -> list[int]:
 
 
 def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None, label: str) -> list[tuple[str, ...]]:
-    """Returns the lines of a hierarchy with some values in another group.
+    """Return the lines of a hierarchy with some values in another group.
 
     Args:
         rows: All lines, each from the value to its coarsest label.
@@ -144,14 +144,14 @@ def moved(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to: int | None,
 
 
 def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int]) -> list[int]:
-    """Returns the lines of a group's values that the page does not show."""
+    """Return the lines of a group's values that the page does not show."""
     if not 0 <= group < len(rows):
         return []
     return [line for line, row in enumerate(rows) if row[1:2] == rows[group][1:2] and line not in set(shown)]
 
 
 def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
-    """Writes a listed hierarchy of the job's own; returns what the job is to say of it, None where it says that already.
+    """Write a listed hierarchy of the job's own; return what the job is to say of it, None where it says that already.
 
     Args:
         job: The job.
@@ -172,7 +172,7 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
 
 
 def spec_data(spec: CsvHierarchy) -> dict[str, object]:
-    """Returns what a job says of a listed hierarchy."""
+    """Return what a job says of a listed hierarchy."""
     said: dict[str, object] = {"csv": str(spec.csv)}
     if spec.delimiter != ";":
         said["delimiter"] = spec.delimiter
@@ -180,7 +180,7 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Returns the path of a new file of a hierarchy, in the folder of hierarchies beside a job."""
+    """Return the path of a new file of a hierarchy, in the folder of hierarchies beside a job."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
@@ -189,7 +189,7 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
-    """Writes a first list of groups of a column's values, and returns what the job says of it."""
+    """Write a first list of groups of a column's values, and return what the job says of it."""
     draft = draft_hierarchy(domain)
     rows = checked_rows(draft.rows)
     path = free_path(job.folder, name)
@@ -199,14 +199,14 @@ def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
 
 
 def checked_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Returns the lines of a draft."""
+    """Return the lines of a draft."""
     if not rows:
         raise HierarchyError("The column has no values to group.")
     return list(rows)
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
-    """Returns what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying."""
+    """Return what the job says of a file of groups that is there, such as one of ARX; its delimiter is found by trying."""
     file = Path(path).expanduser()
     file = file if file.is_absolute() else job.folder / file
     if not file.is_file():

@@ -44,7 +44,7 @@ class Preview(NamedTuple):
 
 
 def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
-    """Returns some classes of a sample.
+    """Return some classes of a sample.
 
     Args:
         job: The job.
@@ -79,7 +79,7 @@ class _Rare(NamedTuple):
 
 
 def _rare(job: Job, sample: PeopleSample, column: str, least: int) -> _Rare:
-    """Returns the values, as text, that too few share; of bounds those of their column."""
+    """Return the values, as text, that too few share; of bounds those of their column."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     name = column if column in names else column.removesuffix("_low").removesuffix("_high")
     steps = job.columns.normalised.get(name, [])

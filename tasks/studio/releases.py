@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
 
 
 def known_releases(job: Job) -> list[KnownRelease]:
-    """Returns the releases in a job's target, the newest first; what cannot be read is none."""
+    """Return the releases in a job's target, the newest first; what cannot be read is none."""
     target = job.target_path
     if job.target_address is not None or not target.is_dir():
         return []
@@ -70,7 +70,7 @@ def known_releases(job: Job) -> list[KnownRelease]:
 
 
 def report_page(job: Job, release: str) -> str | None:
-    """Returns the report of a release of the job's target as HTML; None where there is none."""
+    """Return the report of a release of the job's target as HTML; None where there is none."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -80,7 +80,7 @@ def report_page(job: Job, release: str) -> str | None:
 
 
 def report_of_release(job: Job, release: str) -> Report | None:
-    """Returns the figures of a release's report; None where there are none."""
+    """Return the figures of a release's report; None where there are none."""
     if release not in {one.name for one in known_releases(job)}:
         return None
     try:
@@ -91,7 +91,7 @@ def report_of_release(job: Job, release: str) -> Report | None:
 
 
 def compare_releases(first: Report, second: Report) -> Comparison:
-    """Returns two releases side by side."""
+    """Return two releases side by side."""
     return Comparison(
         [
             ("Asked", _asked(first, second)),

@@ -69,11 +69,11 @@ class PeopleSample:
         return [one.name for one in self.profiles]
 
     def values(self, name: str, steps: Sequence[str] = ()) -> pa.Array:
-        """Returns a column, shape (people,), its texts without what ``normalise`` takes from them."""
+        """Return a column, shape (people,), its texts without what ``normalise`` takes from them."""
         return normalised(pa.concat_arrays([pa.nulls(0, self.table[name].type), *self.table[name].chunks]), steps)
 
     def domain(self, name: str, steps: Sequence[str] = ()) -> Domain:
-        """Returns the distinct values of a column with how many people have each; counted once."""
+        """Return the distinct values of a column with how many people have each; counted once."""
         key = name, tuple(steps)
         if key not in self._domains:
             self._domains[key] = self._counted(name, steps)
@@ -89,7 +89,7 @@ class PeopleSample:
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
     def shared(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
-        """Returns values that so many people share at least, as text, with how many do; the most frequent first, all or so many."""
+        """Return values that so many people share at least, as text, with how many do; the most frequent first, all or so many."""
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
         ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]
@@ -97,7 +97,7 @@ class PeopleSample:
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
     def rare(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
-        """Returns the values that fewer people share, as text: no label that is shown may be one of them."""
+        """Return the values that fewer people share, as text: no label that is shown may be one of them."""
         domain = self.domain(name, steps)
         few = np.flatnonzero(domain.counts < least)
         return frozenset(map(value_text, domain.values.take(pa.array(few)).to_pylist()))
@@ -118,14 +118,14 @@ class PeopleSample:
 
 
 def value_text(value: object) -> str:
-    """Returns a value as text for people."""
+    """Return a value as text for people."""
     if isinstance(value, float):
         return f"{value:.12g}"
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
 def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
-    """Draws the sample of a job, the same each time.
+    """Draw the sample of a job, the same each time.
 
     Args:
         job: The job.
@@ -161,7 +161,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
 
 
 def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[ColumnProfile, ...]:
-    """Counts what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
+    """Count what tells columns apart, some at a time: a statement over five hundred would hold all of them."""
     found: list[ColumnProfile] = []
     for start in range(0, len(names), MOST_PROFILED):
         some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
@@ -171,7 +171,7 @@ def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tu
 
 
 def _columns(names: Sequence[str], job: Job) -> str:
-    """Returns the columns as the job types them; what does not fit is null in a sample, and the run says how many there are."""
+    """Return the columns as the job types them; what does not fit is null in a sample, and the run says how many there are."""
     if not FORMATS[job.source.format].sample or job.source.format != "csv":
         return "*"
     types = job.source.types
@@ -182,7 +182,7 @@ def _columns(names: Sequence[str], job: Job) -> str:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Returns a table whose texts are of one type and whose dictionaries are written out."""
+    """Return a table whose texts are of one type and whose dictionaries are written out."""
     kinds = [one.value_type if pa.types.is_dictionary(one) else one for one in table.schema.types]
     kinds = [pa.string() if pa.types.is_large_string(one) or pa.types.is_string_view(one) else one for one in kinds]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
@@ -213,7 +213,7 @@ def _in_place(job: Job) -> Sample:
 
 
 def files_here(job: Job) -> list[Path]:
-    """Returns the files of a job's source that are on this machine."""
+    """Return the files of a job's source that are on this machine."""
     # Patterns are absolute, which Path.glob does not take.
     patterns = [one for one in job.source_pattern if "://" not in one]
     found = {Path(one) for pattern in patterns for one in glob.glob(pattern, recursive=True)}  # noqa: PTH207

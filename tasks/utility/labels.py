@@ -60,7 +60,7 @@ class Labels:
     counts: NDArray[np.int64]
 
     def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
-        """Returns what the labels stand for, all of them or those from ``first`` to before ``end``."""
+        """Return what the labels stand for, all of them or those from ``first`` to before ``end``."""
         try:
             return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
         except LookupError as error:
@@ -87,7 +87,7 @@ def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[s
 
 
 def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Returns the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
+    """Return the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
     keys = [table[name].combine_chunks() for name in table.column_names if name.startswith("key_")]
     exact = np.full(len(table), -1, np.int64)
     if len(keys) == 2:
@@ -101,7 +101,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
 
 
 def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
-    """Returns GCP of what the files publish: the mean penalty of a record's QIDs, 1 for a record that is not in the files.
+    """Return GCP of what the files publish: the mean penalty of a record's QIDs, 1 for a record that is not in the files.
 
     It is the same piece of code for all methods, and knows only the job, the source's values and the files.
     """
@@ -119,7 +119,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
 
 
 def gcp_of_source_values(job: Job, coding: Coding, histogram: Artifact, node: Node, store: Store) -> float | None:
-    """Returns GCP of the values that the classes of a release hold, or None where the cells do not fit the job's memory.
+    """Return GCP of the values that the classes of a release hold, or None where the cells do not fit the job's memory.
 
     Args:
         job: Gives the privacy models and the memory.

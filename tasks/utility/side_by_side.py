@@ -80,7 +80,7 @@ class UtilityComparison:
     release: str
 
     def labels(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """Numbers the published labels of a column, a null last, and returns them with their records."""
+        """Number the published labels of a column, a null last, and return them with their records."""
         keys = ", ".join(f"{quote(column)} AS key_{place}" for place, column in enumerate(columns))
         order = ", ".join(f"key_{place} NULLS LAST" for place in range(len(columns)))
         self.connection.execute(f"""
@@ -91,7 +91,7 @@ class UtilityComparison:
         return self.connection.sql(f"FROM labels_{number} ORDER BY number").to_arrow_table()
 
     def register(self, number: int, domain: Domain) -> None:
-        """Makes the table of a column's codes: ``number`` and ``key_0``, the value."""
+        """Make the table of a column's codes: ``number`` and ``key_0``, the value."""
         # A domain's code after the last value is the null, and only domains with nulls have it.
         values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
         self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
@@ -100,7 +100,7 @@ class UtilityComparison:
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str, *, otherwise: bool = False) -> Attribute:
-        """Returns a column that is no quasi-identifier.
+        """Return a column that is no quasi-identifier.
 
         Args:
             number: Its number among all columns.
@@ -121,7 +121,7 @@ class UtilityComparison:
         return Attribute(number, domain, (column,), f"domain_{number}", itself(domain.size), counts)
 
     def contingencies(self, first: Attribute, second: Attribute) -> tuple[Contingency, Contingency]:
-        """Counts the records of each pair of values in the source, and of each pair of labels in the release."""
+        """Count the records of each pair of values in the source, and of each pair of labels in the release."""
         names = [(one.domain.qid,) for one in (first, second)]
         there = pairs_sql(self.source, (f"domain_{first.number}", names[0]), (f"domain_{second.number}", names[1]))
         published = pairs_sql(self.release, (first.table, first.columns), (second.table, second.columns))
@@ -132,7 +132,7 @@ class UtilityComparison:
         return found[0], found[1]
 
     def samples(self, columns: Sequence[Attribute], split: Sequence[str], seed: int) -> tuple[Drawn, Drawn]:
-        """Draws records of the source and of the release: the numbers of their labels, one array per column, and the fold of each record.
+        """Draw records of the source and of the release: the numbers of their labels, one array per column, and the fold of each record.
 
         Args:
             columns: The columns.
@@ -156,13 +156,13 @@ class UtilityComparison:
 
 
 def _alike(there: Drawn, published: Drawn) -> bool:
-    """Tells whether both sides fill the same folds, each with enough: else the columns are written differently, or have too few values."""
+    """Return whether both sides fill the same folds, each with enough: else the columns are written differently, or have too few values."""
     shares = [np.bincount(one.folds, minlength=FOLDS) / max(len(one.folds), 1) for one in (there, published)]
     return bool(np.abs(shares[0] - shares[1]).max() < APART and min(share.min() for share in shares) > LEAST_FOLD)
 
 
 def pairs_sql(source: str, first: Side, second: Side) -> str:
-    """Returns the statement that counts the records of each pair of labels of two columns.
+    """Return the statement that counts the records of each pair of labels of two columns.
 
     It is right because every label of the files is in its table once, nulls taken as equal, so that no record is lost or doubled.
     """
@@ -176,7 +176,7 @@ def pairs_sql(source: str, first: Side, second: Side) -> str:
 
 
 def sample_sql(source: str, sides: Sequence[Side], split: Sequence[str], seed: int) -> str:
-    """Returns the statement that draws at most 200,000 records, as numbers of their labels, and a fold by what they hold in some columns.
+    """Return the statement that draws at most 200,000 records, as numbers of their labels, and a fold by what they hold in some columns.
 
     It is right because a column that is published as it is holds the same values on both sides, and their text has the same digest.
     """

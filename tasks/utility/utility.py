@@ -132,7 +132,7 @@ class Utility(BaseModel):
 
 
 def measure(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
-    """Measures a release against the source of its job.
+    """Measure a release against the source of its job.
 
     Args:
         job: The job.
@@ -197,7 +197,7 @@ def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) 
 
 
 def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tuple[int, int], float]:
-    """Returns by how much Cramér's V of every two columns differs between source and release."""
+    """Return by how much Cramér's V of every two columns differs between source and release."""
     bands = [bands_of(one.domain, BANDS) for one in columns]
     found = []
     for side, meanings in zip(drawn, ([itself(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
@@ -206,7 +206,7 @@ def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tup
 
 
 def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: tuple[int, int, int], records: int) -> QueryErrors:
-    """Returns the errors of counts over so many QIDs, of so many queries, by a seed."""
+    """Return the errors of counts over so many QIDs, of so many queries, by a seed."""
     width, queries, seed = asked
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
@@ -246,7 +246,7 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
 
 
 def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[Drawn, Drawn], seed: int) -> Accuracy:
-    """Learns from source and release what the target is, and asks about raw records of the source."""
+    """Learn from source and release what the target is, and asks about raw records of the source."""
     target = columns[told]
     if not 2 <= len(target.domain.values) <= MOST_CLASSES:
         raise UtilityError.no_classes(target.domain.qid, len(target.domain.values), MOST_CLASSES)
@@ -268,7 +268,7 @@ def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[D
 
 
 def _examples(qids: Sequence[Attribute], target: tuple[int, int], drawn: Drawn, *, as_published: bool) -> Examples:
-    """Returns the records of a side whose target, a column of so many classes, is no null, as learners take them."""
+    """Return the records of a side whose target, a column of so many classes, is no null, as learners take them."""
     told, classes = target
     meanings = [one.meaning if as_published else itself(one.domain.size) for one in qids]
     features = [features_of(meaning, one.domain) for meaning, one in zip(meanings, qids, strict=True)]

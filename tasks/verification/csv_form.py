@@ -17,7 +17,7 @@ from tasks.verification.parquet_form import more_than_records, same_bytes
 
 
 def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv, spill: Path, bom: bool | None) -> list[str]:
-    """Returns what is wrong with the form of the CSV files of a release.
+    """Return what is wrong with the form of the CSV files of a release.
 
     Args:
         connection: The database.
@@ -91,7 +91,7 @@ MORE = {
 
 
 def table_faults(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    """Returns what is wrong with the form of a DuckDB file that is attached as ``written``."""
+    """Return what is wrong with the form of a DuckDB file that is attached as ``written``."""
     more = [words for words, statement in MORE.items() if _count(connection, statement)]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
     found = connection.execute(

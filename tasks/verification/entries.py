@@ -29,7 +29,7 @@ RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 
 
 def entry_faults(release: Path, manifest: Manifest | TablesManifest) -> list[str]:
-    """Returns which entries of a release's folder its manifest does not list, and which of those it lists are missing or altered.
+    """Return which entries of a release's folder its manifest does not list, and which of those it lists are missing or altered.
 
     Data files are held against it by ``file_faults``.
     """
@@ -53,7 +53,7 @@ def _is_data(name: str) -> bool:
 
 
 def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, str]]:
-    """Yields names relative to the release, and whether each is a file, a folder, something else, or a folder that cannot be read."""
+    """Yield names relative to the release, and whether each is a file, a folder, something else, or a folder that cannot be read."""
     try:
         found = list(os.scandir(folder))
     except OSError:
@@ -85,7 +85,7 @@ def _document_faults(release: Path, manifest: Manifest | TablesManifest) -> list
 
 
 def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
-    """Returns whether data files are listed as a run lists them: each once, in ``data``, in order where they lie in it themselves."""
+    """Return whether data files are listed as a run lists them: each once, in ``data``, in order where they lie in it themselves."""
     names = [file.path for file in manifest.files]
     ordered = sorted(names) if all(len(PurePosixPath(name).parts) == 2 for name in names) else names
     if names != ordered or len(set(names)) < len(names) or not all(map(_is_data, names)):
@@ -94,7 +94,7 @@ def _listing_faults(manifest: Manifest | TablesManifest) -> list[str]:
 
 
 def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept_seal: str) -> list[str]:
-    """Returns whether the manifest's file is what was written, as far as it tells itself.
+    """Return whether the manifest's file is what was written, as far as it tells itself.
 
     Args:
         release: The folder, which is named as the release.
@@ -115,7 +115,7 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
 
 def pointer_faults(place: str, job: Job | None) -> list[str]:
-    """Returns what is wrong with ``CURRENT`` beside a release: it is one line with the name of a release that is there.
+    """Return what is wrong with ``CURRENT`` beside a release: it is one line with the name of a release that is there.
 
     In the job's target it must be there; elsewhere, where copies are handed on, it may be missing.
 

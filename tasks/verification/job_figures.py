@@ -32,7 +32,7 @@ NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manife
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
+    """Return what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
     known = read_secrets(job)
     try:
         mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
@@ -46,7 +46,7 @@ def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
 
 
 def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dict[str, bool]:
-    """Returns by field of the manifest whether it says what the job does."""
+    """Return by field of the manifest whether it says what the job does."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     tops = [manifest.tops[name] for name in names if name in manifest.tops]
     levelled = job.method.name == "skald"
@@ -70,7 +70,7 @@ def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dic
 
 
 def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
-    """Tells whether a node is one that the job lets be taken."""
+    """Return whether a node is one that the job lets be taken."""
     method, node = full_domain(job.method), list(manifest.node or ())
     if list(manifest.levels or {}) != names or list(manifest.tops) != names or len(node) != len(names):
         return False
@@ -80,19 +80,19 @@ def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
 
 
 def _spans(job: Job, names: list[str], tops: list[int]) -> list[tuple[int, int]]:
-    """Returns the least and the greatest level of each quasi-identifier that the job lets be taken."""
+    """Return the least and the greatest level of each quasi-identifier that the job lets be taken."""
     levels = full_domain(job.method).levels
     spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
     return [(least, most) for least, most in spans]
 
 
 def _nodes(job: Job, names: list[str], tops: list[int]) -> int:
-    """Returns how many nodes there are to choose from."""
+    """Return how many nodes there are to choose from."""
     return prod(most - least + 1 for least, most in _spans(job, names, tops))
 
 
 def _is_drawn(job: Job, drawn: LatticeFigures, names: list[str], tops: list[int]) -> bool:
-    """Tells whether the picture of a lattice is that of the nodes that the job lets be taken."""
+    """Return whether the picture of a lattice is that of the nodes that the job lets be taken."""
     spans = _spans(job, names, tops)
     if drawn.levels != tuple(most + 1 for _, most in spans):
         return False
@@ -119,6 +119,6 @@ def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
 
 
 def stated_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns which figures of a manifest are not those of its job and of the recount of its files with the source."""
+    """Return which figures of a manifest are not those of its job and of the recount of its files with the source."""
     faults = manifest_faults(job, manifest, recount) + risk_faults(manifest, recount)
     return faults + job_faults(job, manifest)[0] + figure_faults(manifest, recount, proved=True)

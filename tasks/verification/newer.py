@@ -22,7 +22,7 @@ DIGITS = "[0-9a-f]" * 16
 
 
 def newer_releases(place: str, release: Path, manifest: Manifest) -> tuple[str, ...]:
-    """Returns the ids of newer releases of the same job that lie beside a release, the newest first.
+    """Return the ids of newer releases of the same job that lie beside a release, the newest first.
 
     Args:
         place: Folder or address of the release, as it was given.
@@ -37,7 +37,7 @@ def newer_releases(place: str, release: Path, manifest: Manifest) -> tuple[str, 
 
 
 def newer_releases_sentence(newer: tuple[str, ...]) -> str:
-    """Returns what is said of newer releases, in a sentence."""
+    """Return what is said of newer releases, in a sentence."""
     more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
     return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
 

@@ -33,7 +33,7 @@ CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
 def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) -> list[str]:
-    """Returns what is wrong with the form of the Parquet files of a release.
+    """Return what is wrong with the form of the Parquet files of a release.
 
     Args:
         files: The files.
@@ -55,7 +55,7 @@ def _schema_faults(files: Sequence[Path]) -> list[str]:
 
 
 def more_than_records(files: int) -> list[str]:
-    """Returns the fault of so many files that are not the bytes that their records are written as."""
+    """Return the fault of so many files that are not the bytes that their records are written as."""
     what = "with more in it than records, or with these in another form than they are written in"
     return [f"{counted(files, 'data file')} {what}"] if files else []
 
@@ -75,14 +75,14 @@ def _is_plain(path: Path, spill: Path, *, same_library: bool, before: bool) -> b
 
 
 def _has_plain_schema(schema: pa.Schema) -> bool:
-    """Tells whether all columns are plain and bear no metadata; the one key of the file is Arrow's copy of the schema."""
+    """Return whether all columns are plain and bear no metadata; the one key of the file is Arrow's copy of the schema."""
     if set(schema.metadata or ()) - {b"ARROW:schema"} or any(field.metadata or not field.nullable for field in schema):
         return False
     return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
 
 
 def _is_rewritten(path: Path, schema: pa.Schema, spill: Path, *, before: bool) -> bool:
-    """Writes the records of a file again and compares; with dictionaries where it has them, text as those that it is read as, or plain."""
+    """Write the records of a file again and compares; with dictionaries where it has them, text as those that it is read as, or plain."""
     held, able = _dictionaries(path)
     if held != (able if before else _asked(path, able)):
         return False
@@ -111,7 +111,7 @@ def _has_all_dictionaries(path: Path) -> bool:
 
 
 def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
-    """Returns the columns whose values are places in a dictionary, as far as the first row group tells, and those that can have one."""
+    """Return the columns whose values are places in a dictionary, as far as the first row group tells, and those that can have one."""
     metadata = pq.read_metadata(path)
     if not metadata.num_row_groups:
         return [], []
@@ -122,7 +122,7 @@ def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _asked(path: Path, names: Sequence[str]) -> list[str]:
-    """Returns the columns whose values ask for a dictionary."""
+    """Return the columns whose values ask for a dictionary."""
     with pq.ParquetFile(path) as file:
         return [name for name in names if pays_to_dictionary_encode(_worked_on(file.read([name], use_threads=False).column(name)))]
 
@@ -142,7 +142,7 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
 
 
 def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequence[str], copy: Path) -> bool:
-    """Writes the records of a file again; returns whether the entries of its dictionaries are those of its records, in their order."""
+    """Write the records of a file again; return whether the entries of its dictionaries are those of its records, in their order."""
     entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
@@ -178,7 +178,7 @@ class _Entries:
         return self._seen[-1]
 
     def are_due(self) -> bool:
-        """Tells whether each entry stands in a record, and all in one of the orders that releases know: another could say anything."""
+        """Return whether each entry stands in a record, and all in one of the orders that releases know: another could say anything."""
         return all(known.used == len(known.entries) and (known.appears or known.ascends) for known in self._seen)
 
 
@@ -202,7 +202,7 @@ class _Dictionary:
         self._known = np.zeros(len(self.entries), np.bool_)
 
     def use(self, places: NDArray[np.integer[Any]]) -> None:
-        """Takes the entries of the next records."""
+        """Take the entries of the next records."""
         found, first = np.unique(places, return_index=True)
         new = found[np.argsort(first)]
         new = new[~self._known[new]]
@@ -223,7 +223,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def same_bytes(one: Path, other: Path) -> bool:
-    """Tells whether two files hold the same."""
+    """Return whether two files hold the same."""
     if one.stat().st_size != other.stat().st_size:
         return False
     with one.open("rb") as first, other.open("rb") as second:

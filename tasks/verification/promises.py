@@ -35,7 +35,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 
 
 def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
-    """Counts what a manifest promises of l-diversity as far as the files tell, and holds the classes of one sensitive value against it.
+    """Count what a manifest promises of l-diversity as far as the files tell, and holds the classes of one sensitive value against it.
 
     Args:
         what: How the release is called in a message.
@@ -72,14 +72,14 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
 
 
 def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
-    """Counts what the columns of each kind tell together, by the roles that the manifest says."""
+    """Count what the columns of each kind tell together, by the roles that the manifest says."""
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     columns = columns_together(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
     return count_together(rows, columns, qids, manifest.privacy["k"])
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
-    """Returns the promises that files alone tell: none that is about a source, and where k is of persons none that depends on how many."""
+    """Return the promises that files alone tell: none that is about a source, and where k is of persons none that depends on how many."""
     return [
         (kind, column, asked)
         for kind, column, asked in models_in_job(manifest.privacy)
@@ -98,14 +98,14 @@ def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
 
 
 def _with_numbers(asked: Any) -> Any:
-    """Returns what a manifest says with the numbers that it writes as text, so that they stay exact."""
+    """Return what a manifest says with the numbers that it writes as text, so that they stay exact."""
     if isinstance(asked, Mapping):
         return {name: _with_numbers(one) for name, one in asked.items()}
     return Decimal(asked) if isinstance(asked, str) and NUMBER.fullmatch(asked) else asked
 
 
 def uncounted(manifest: Manifest) -> list[str]:
-    """Returns which of a manifest's promises of k, l and t were not counted without the job, a sentence each."""
+    """Return which of a manifest's promises of k, l and t were not counted without the job, a sentence each."""
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
         told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
@@ -117,7 +117,7 @@ def uncounted(manifest: Manifest) -> list[str]:
 
 
 def unverified_without_job(manifest: Manifest) -> list[str]:
-    """Returns what else was not looked at without the job, a sentence each."""
+    """Return what else was not looked at without the job, a sentence each."""
     told = [NO_JOB]
     if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked: that is held against the source.")
@@ -154,7 +154,7 @@ OTHER_LIBRARY = {
 
 
 def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:
-    """Returns the fields of a manifest that were taken as they are.
+    """Return the fields of a manifest that were taken as they are.
 
     Args:
         job: The job, if it is at hand.
@@ -185,7 +185,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
 
 def exchanged_unseen(recount: Recount) -> str:
-    """Returns in how many classes values that were exchanged between records could go unnoticed, in a sentence; empty for none."""
+    """Return in how many classes values that were exchanged between records could go unnoticed, in a sentence; empty for none."""
     if recount.sampled is None or recount.sampled >= recount.classes:
         return ""
     return (

@@ -53,7 +53,7 @@ OTHER_CODE = "The report was held against its digest alone: another version of t
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
-    """Returns whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
+    """Return whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
 
     Args:
         release: The folder.
@@ -71,7 +71,7 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Tells whether a file holds some bytes; one that is gone is told of with the other entries of its folder."""
+    """Return whether a file holds some bytes; one that is gone is told of with the other entries of its folder."""
     try:
         return content_of(path, len(content), links=False) == content
     except FileNotFoundError:
@@ -120,7 +120,7 @@ class Verified:
 
 
 def verify_published(job: Job | None, release: Path, known: VerificationContext) -> Verified:
-    """Verifies a release with all that is at hand: its job, the source, the run folder, a public key.
+    """Verify a release with all that is at hand: its job, the source, the run folder, a public key.
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
@@ -156,7 +156,7 @@ def verify_published(job: Job | None, release: Path, known: VerificationContext)
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
-    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature."""
+    """Read the manifest once, so that what is believed of it is what was held against its seal and signature."""
     try:
         content = content_of(release / MANIFEST, MOST_BYTES, links=False)
         manifest = manifest_of(content, what)
@@ -169,7 +169,7 @@ def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
 
 
 def _without_manifest(job: Job | None, release: Path, known: VerificationContext, what: str) -> Verified:
-    """Recounts the release of another tool; one of ours is none without its manifest."""
+    """Recount the release of another tool; one of ours is none without its manifest."""
     beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
     in_target = job is not None and job.target_address is None and release.resolve().parent == job.target_path.resolve()
     ours = bool(beside) or in_target or RELEASE.fullmatch(release.resolve().name) is not None
@@ -185,7 +185,7 @@ def _without_manifest(job: Job | None, release: Path, known: VerificationContext
 
 
 def _foreign_faults(job: Job, path: Path) -> list[str]:
-    """Returns what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
+    """Return what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
     if path.suffix != ".duckdb":
         return []
     with temporary_folder_of(job, "verify") as spill, database(job.memory, spill) as connection:
@@ -219,7 +219,7 @@ def _counted(
     known: VerificationContext,
     what: str,
 ) -> Recount:
-    """Recounts the files, against the job where there is one."""
+    """Recount the files, against the job where there is one."""
     if job is not None:
         return verify_against(job, release, original, known.people)[0]
     if manifest.asked is None:
@@ -237,7 +237,7 @@ def _counted(
 def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
-    """Holds the figures of a manifest, its report and the form of its files against what was counted."""
+    """Hold the figures of a manifest, its report and the form of its files against what was counted."""
     faults, notes = job_faults(job, manifest) if job is not None else ([], unverified_without_job(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
@@ -282,19 +282,19 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
 
 
 def _is_told(said: Persons, found: int | None, k: int) -> bool:
-    """Tells whether a manifest says how many persons the source has, or withholds it where fewer than k are not released."""
+    """Return whether a manifest says how many persons the source has, or withholds it where fewer than k are not released."""
     withheld = found is not None and not tellable(said.released, k, found)
     # Releases of earlier versions tell all numbers.
     return said.source == found or (withheld and said.source is None)
 
 
 def _is_withheld(said: Persons, found: tuple[int, int] | None, k: int) -> bool:
-    """Tells whether a manifest says how many records of persons who have too many were withheld, if that may be told."""
+    """Return whether a manifest says how many records of persons who have too many were withheld, if that may be told."""
     return said.withheld == (found[0] if found and tellable(found[1], k) else None)
 
 
 def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:
-    """Returns whether the data files hold more than their records, and whether that could not be told."""
+    """Return whether the data files hold more than their records, and whether that could not be told."""
     mine, suffix = versions(), files[0].suffix
     library = "pyarrow" if suffix == ".parquet" else "duckdb"
     same = manifest.versions.get(library) == mine[library]

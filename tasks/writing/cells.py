@@ -45,19 +45,19 @@ class CellRewriting(Rewriting):
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
     def read(self, place: ChunkPosition) -> list[object]:
-        """Returns what the classes of a chunk's records depend on."""
+        """Return what the classes of a chunk's records depend on."""
         return [place.chunk.key, self.coding.key, self.recoding.digests]
 
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
         return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
 
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Returns the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records, and what these publish beside labels."""
         return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
 
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Writes the released records of a chunk apart by output file, and keeps their classes and whose they are; returns how many."""
+        """Write the released records of a chunk apart by output file, and keeps their classes and whose they are; return how many."""
         (first, spread), found = self.files, list[Assigned]()
         with RunWriter(path, self.file_count, self.most, self.source.own_texts) as run:
             for classes, payload in _assigned(self, place.chunk):
@@ -85,7 +85,7 @@ def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.Record
 
 
 def _together(found: Sequence[Assigned]) -> Assigned:
-    """Puts the classes of the batches of a chunk together, and what is published beside them."""
+    """Put the classes of the batches of a chunk together, and what is published beside them."""
     names = list(found[0][1]) if found else []
     whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in names}
     plain = {name: pa.concat_arrays(column.chunks) for name, column in whole.items()}
@@ -93,7 +93,7 @@ def _together(found: Sequence[Assigned]) -> Assigned:
 
 
 def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.int32], pa.RecordBatch]]:
-    """Yields the class of each record of a chunk, batch by batch, and the payload of the released ones."""
+    """Yield the class of each record of a chunk, batch by batch, and the payload of the released ones."""
     job, source, withheld = given.job, given.source, load_withheld(given.recoding, given.store)
     digests, start = (None if withheld is None else digests_in(job, chunk)), 0
     stages = [(CellCoder.at(given.coding, stage.node), stage.assigner) for stage in given.published.stages]

@@ -48,12 +48,12 @@ NO_PERSONS = WrittenPersons()
 
 
 def people_settings(job: Job) -> list[object]:
-    """Returns the settings that decide what is kept of the people of a run."""
+    """Return the settings that decide what is kept of the people of a run."""
     return [job.columns.person, job.privacy.with_others(job.columns.values_published_as_is), job.columns.linking]
 
 
 def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> int:
-    """Writes the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
+    """Write the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
 
     Args:
         job: Names the person, and promises something of sensitive values.
@@ -66,13 +66,13 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them."""
+    """Return the digest of the person of each record of a chunk, as the source names them."""
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
-    """Returns the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
+    """Return the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
     columns = job.privacy.with_others(job.columns.values_published_as_is)
     if not columns:
         return []
@@ -85,7 +85,7 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 def people_table(
     classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: AdditionalCounts = MappingProxyType({})
 ) -> pa.Table:
-    """Returns who is in which class with how many records, by sensitive values and what else these publish.
+    """Return who is in which class with how many records, by sensitive values and what else these publish.
 
     Args:
         classes: Shape (n,), the class of each record, negative for one that is not released.
@@ -103,12 +103,12 @@ def people_table(
 
 
 def _value_names(columns: int) -> list[str]:
-    """Returns what the values of so many sensitive columns are called."""
+    """Return what the values of so many sensitive columns are called."""
     return [f"value_{number}" for number in range(columns)]
 
 
 def write_people(path: Path, table: pa.Table) -> int:
-    """Writes such a table and returns its number of rows."""
+    """Write such a table and return its number of rows."""
     pq.write_table(table, path, compression="lz4", write_statistics=False)
     return len(table)
 
@@ -134,7 +134,7 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, chunk: Chunk, members: Artifact) -> Self:
-        """Returns the records of a chunk, given their classes."""
+        """Return the records of a chunk, given their classes."""
         return cls(files=tuple((piece.file.digest, piece.rows) for piece in chunk.pieces), members=members)
 
     @property
@@ -144,7 +144,7 @@ class Part(BaseModel):
 
 
 def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
-    """Writes the digests of the records of a fragment, and their classes; returns how many there are.
+    """Write the digests of the records of a fragment, and their classes; return how many there are.
 
     Args:
         path: Gets them.
@@ -158,7 +158,7 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], k
 
 
 def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
-    """Writes the class of each record, negative for one that is not released, and what else is kept of it; returns how many there are."""
+    """Write the class of each record, negative for one that is not released, and what else is kept of it; return how many there are."""
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.

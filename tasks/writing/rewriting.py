@@ -51,7 +51,7 @@ from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 def count_additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalCounts:
-    """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
+    """Return what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
 
     Args:
         job: Names the columns, and says whether suppressed records are masked.
@@ -78,7 +78,7 @@ def _contents(columns: Sequence[pa.Array], rows: int) -> pa.Array:
 
 
 def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
-    """Returns the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED."""
+    """Return the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED."""
     (coder, assigner), *later = stages
     classes = assigner.assign(coder.cells(columns))
     for coder, assigner in later:
@@ -99,7 +99,7 @@ def write_class_records(
     classes: NDArray[np.int32],
     payload: pa.RecordBatch,
 ) -> int:
-    """Writes the records of some classes apart by output file, without the pseudonyms that they may not publish.
+    """Write the records of some classes apart by output file, without the pseudonyms that they may not publish.
 
     Args:
         path: The file.
@@ -118,7 +118,7 @@ def write_class_records(
 def without_masked(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> pa.RecordBatch:
-    """Takes the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
+    """Take the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
     if not source.treatments or not job.suppression.masks:
         return payload
     starred = np.ones(len(labels), np.bool_)
@@ -133,7 +133,7 @@ def without_masked(
 
 
 def write_part(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
-    """Gathers the records of one output file from all runs, orders them and writes them; returns how many there are.
+    """Gather the records of one output file from all runs, orders them and write them; return how many there are.
 
     Args:
         path: The file.
@@ -198,23 +198,23 @@ class Rewriting(DomainTable, ABC):
 
     @abstractmethod
     def read(self, place: ChunkPosition) -> list[object]:
-        """Returns what the classes of a chunk's records depend on."""
+        """Return what the classes of a chunk's records depend on."""
 
     @abstractmethod
     def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
-        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Returns the same of a chunk by its number."""
+        """Return the same of a chunk by its number."""
         return self.classes(ChunkPosition(chunk=chunk, number=number))
 
     @abstractmethod
     def assigned(self, place: ChunkPosition) -> Assigned:
-        """Returns the classes of a chunk's records, and what these publish beside labels."""
+        """Return the classes of a chunk's records, and what these publish beside labels."""
 
     @abstractmethod
     def write_run(self, place: ChunkPosition, path: Path) -> int:
-        """Writes the released records of a chunk apart by output file; returns how many there are."""
+        """Write the released records of a chunk apart by output file; return how many there are."""
 
     @cached_property
     def files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -278,13 +278,13 @@ class FileGathering:
 
     @classmethod
     def of(cls, run: Run, rewriting: Rewriting, runs: Sequence[Artifact]) -> Self:
-        """Returns it for the runs of all chunks, which workers of a cluster set on shuffle parts first."""
+        """Return it for the runs of all chunks, which workers of a cluster set on shuffle parts first."""
         shuffle_parts = shuffle_runs(run, runs, rewriting.file_count, len(rewriting.source.payload))
         return cls(rewriting, shuffle_parts, fingerprint_of(sorted(run.sha256 for run in runs)))
 
     @property
     def store(self) -> Store:
-        """Has the runs, and gets the files."""
+        """Have the runs, and gets the files."""
         return self.rewriting.store
 
     @property
@@ -293,7 +293,7 @@ class FileGathering:
         return [self.runs, self.rewriting.recoding.classes.sha256, self.rewriting.source.payload_key]
 
     def write(self, number: int, path: Path) -> int:
-        """Gathers one output file, orders it and writes it as Parquet, without statistics or source metadata; returns its rows."""
+        """Gather one output file, orders it and writes it as Parquet, without statistics or source metadata; return its rows."""
         runs, place = self.shuffle_parts.of(number)
         paths, source, memory = [self.store.path(run) for run in runs], self.rewriting.source, self.rewriting.job.memory
         # Equal records stand in one file, however many there are: in which of several would be told by the order of the source.

@@ -34,21 +34,21 @@ SAMPLED_VALUES = 2048
 
 
 def published_schema(labels: pa.Table, source: ChunkedSource) -> pa.Schema:
-    """Returns the columns of the release with their plain types."""
+    """Return the columns of the release with their plain types."""
     fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
     fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
 
 
 def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
-    """Returns the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
+    """Return the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
     if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
         return label.type
     return plain_type(columns.field(label.name).type)
 
 
 def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    """Writes a data file of a release, without statistics or source metadata; returns how many records it holds.
+    """Write a data file of a release, without statistics or source metadata; return how many records it holds.
 
     Args:
         path: The file.
@@ -73,7 +73,7 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
 
 
 def _check_unpacked(name: str, column: pa.Array) -> None:
-    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes."""
+    """Refuse what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes."""
     if not isinstance(column, pa.DictionaryArray) or not (is_text(column.type.value_type) or pt.is_binary(column.type.value_type)):
         return
     if column.dictionary.nbytes * len(column) <= MOST_UNPACKED:
@@ -87,7 +87,7 @@ def _check_unpacked(name: str, column: pa.Array) -> None:
 
 
 def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
-    """Returns a column as a dictionary or plain, as it is written, and whether the file has a dictionary of it."""
+    """Return a column as a dictionary or plain, as it is written, and whether the file has a dictionary of it."""
     if isinstance(column, pa.DictionaryArray) and not is_text(dtype):
         # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
         column = column.dictionary_decode()
@@ -99,7 +99,7 @@ def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
 
 
 def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Tells whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
+    """Return whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
 
     Args:
         column: Shape (n,), in its working type, in the order of the file; plain, or of text a dictionary of what is used and nothing else.
@@ -118,7 +118,7 @@ def pays_to_dictionary_encode(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def mostly_distinct(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Tells whether there are more than half as many different texts as records; of a dictionary each entry is another, and is used."""
+    """Return whether there are more than half as many different texts as records; of a dictionary each entry is another, and is used."""
     coded = isinstance(texts, pa.DictionaryArray)
     distinct = len(texts.dictionary) - texts.dictionary.null_count if coded else pc.count_distinct(texts).as_py()
     return bool(2 * distinct > len(texts))
@@ -156,7 +156,7 @@ class RunWriter:
         self._writer: ipc.RecordBatchFileWriter | None = None
 
     def add(self, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> None:
-        """Adds records: their classes and output files, shape (n,), and what they publish."""
+        """Add records: their classes and output files, shape (n,), and what they publish."""
         # A batch that is full goes out when another comes, so that what fits into one round is one.
         if self._bytes > self._most:
             self._write(plain=True)
@@ -206,7 +206,7 @@ class RunWriter:
 
 
 def _plain_bytes(column: pa.Array) -> int:
-    """Returns what a column takes when it is written plain, of a dictionary of short texts about."""
+    """Return what a column takes when it is written plain, of a dictionary of short texts about."""
     if not isinstance(column, pa.DictionaryArray) or not is_text(column.type.value_type):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary)
@@ -217,19 +217,19 @@ def _plain_bytes(column: pa.Array) -> int:
 
 
 def _narrow(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Returns a dictionary with places in as few bytes as hold them."""
+    """Return a dictionary with places in as few bytes as hold them."""
     narrow = next((dtype for dtype in (pa.int8(), pa.int16()) if len(column.dictionary) < 1 << dtype.bit_width - 1), column.indices.type)
     return pa.DictionaryArray.from_arrays(column.indices.cast(narrow), column.dictionary)
 
 
 def _are_numbers(columns: Sequence[pa.Array]) -> bool:
-    """Tells whether columns after the first are dictionaries all, whose entries take fewer bytes than the records."""
+    """Return whether columns after the first are dictionaries all, whose entries take fewer bytes than the records."""
     coded = [column for column in columns[1:] if pa.types.is_dictionary(column.type)]
     return len(coded) == len(columns) - 1 and all(column.dictionary.nbytes <= column.indices.nbytes for column in coded)
 
 
 def _packs(columns: Sequence[pa.Array]) -> bool:
-    """Tells whether a codec leaves less than half of columns, as far as the first bytes of each tell."""
+    """Return whether a codec leaves less than half of columns, as far as the first bytes of each tell."""
     buffers = [buffer for column in columns for buffer in column.buffers() if buffer is not None and buffer.size]
     codec, packed = pa.Codec("lz4"), 0.0
     for buffer in buffers:
@@ -241,14 +241,14 @@ def _packs(columns: Sequence[pa.Array]) -> bool:
 def write_run(
     path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64], *, narrow: bool = True
 ) -> int:
-    """Writes a run of one round, of as many output files as there are up to the last that has records; returns how many there are."""
+    """Write a run of one round, of as many output files as there are up to the last that has records; return how many there are."""
     with RunWriter(path, int(files.max(initial=-1)) + 1, payload.nbytes, narrow=narrow) as run:
         run.add(classes, payload, files)
     return run.rows
 
 
 def gathered_rows(runs: Sequence[Path], number: int) -> int:
-    """Returns how many records of one output file are in all runs, without reading them."""
+    """Return how many records of one output file are in all runs, without reading them."""
     with opened_runs(runs) as opened:
         files = [(run, int(run.schema.metadata[FILES])) for run in opened]
         return sum(
@@ -260,7 +260,7 @@ def gathered_rows(runs: Sequence[Path], number: int) -> int:
 
 
 def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Returns the classes of the records of one output file, shape (n,), and their payload, from all runs.
+    """Return the classes of the records of one output file, shape (n,), and their payload, from all runs.
 
     Args:
         runs: The runs.
@@ -273,13 +273,13 @@ def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[n
 
 @contextmanager
 def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader]]:
-    """Opens runs, mapped, so that only the pages of a few batches of them are read."""
+    """Open runs, mapped, so that only the pages of a few batches of them are read."""
     with ExitStack() as stack:
         yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
 
 
 def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Does the same with runs that are open."""
+    """Do the same with runs that are open."""
     found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:
         schema = run.schema
@@ -296,7 +296,7 @@ def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, colu
 
 
 def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.RecordBatch, list[object]]:
-    """Makes columns of long values dictionaries at once: equal records stand in one file, however many there are."""
+    """Make columns of long values dictionaries at once: equal records stand in one file, however many there are."""
     columns, left = part.columns, list(notes)
     for place, column in enumerate(columns):
         able = (left[place] and is_text(column.type)) or pa.types.is_binary(column.type)
@@ -306,7 +306,7 @@ def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.Re
 
 
 def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
-    """Puts the parts of a column together, in which what was a dictionary is one again; each with what its run notes of it."""
+    """Put the parts of a column together, in which what was a dictionary is one again; each with what its run notes of it."""
     noted = [part for part, note in parts if note]
     # Of one width again, as runs of few entries and of many cannot be put together otherwise.
     others = [working(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
@@ -327,7 +327,7 @@ def _together(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _only_used(column: pa.Array) -> pa.Array:
-    """Leaves the dictionary entries that records use, each once and ascending.
+    """Leave the dictionary entries that records use, each once and ascending.
 
     Entries without a record would be written all the same, and could be those of a suppressed one; the order in which entries were found
     is that of the source.

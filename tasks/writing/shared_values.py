@@ -41,11 +41,11 @@ class Classed(Protocol):
         """The source."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
-        """Returns the class of each record of a chunk, shape (rows,), negative for one that is not released."""
+        """Return the class of each record of a chunk, shape (rows,), negative for one that is not released."""
 
 
 def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
-    """Returns the source as it is published: no value of fewer than k people who are released."""
+    """Return the source as it is published: no value of fewer than k people who are released."""
     source, names, job = given.source, shared_columns(run.job), run.job
     if not names:
         return source
@@ -81,7 +81,7 @@ def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[
 
 
 def values_of_few(connection: duckdb.DuckDBPyConnection, column: int, known: PublishedValues, k: int, *, persons: bool) -> pa.Array:
-    """Returns the published values that too few have, and as many more as make those enough that become the rest.
+    """Return the published values that too few have, and as many more as make those enough that become the rest.
 
     Args:
         connection: Has the table of released values and whose they are.

@@ -41,12 +41,12 @@ class ShuffleParts(NamedTuple):
     files: int
 
     def of(self, number: int) -> tuple[Sequence[Artifact], int]:
-        """Returns what a file is gathered from, and its number there."""
+        """Return what a file is gathered from, and its number there."""
         return self.runs[number // self.files], number % self.files
 
 
 def shuffle_runs(run: Run, runs: Sequence[Artifact], files: int, columns: int) -> ShuffleParts:
-    """Returns what files are gathered from: all runs, or shuffle parts where there are many runs and workers elsewhere.
+    """Return what files are gathered from: all runs, or shuffle parts where there are many runs and workers elsewhere.
 
     Args:
         run: The run.
@@ -100,7 +100,7 @@ SHUFFLE_PARTS = FilesStep(
 
 
 def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns: int) -> int:
-    """Writes the records of some files together, in the form of a run of these files; returns how many there are."""
+    """Write the records of some files together, in the form of a run of these files; return how many there are."""
     rows, writer = 0, None
     with opened_runs(runs) as opened, pa.OSFile(str(path), "wb") as sink:
         for number in numbers:
@@ -115,7 +115,7 @@ def write_shuffle_part(path: Path, runs: Sequence[Path], numbers: range, columns
 
 
 def _plain(classes: NDArray[np.int32], payload: Sequence[pa.Array], files: int) -> pa.RecordBatch:
-    """Returns records with their text written plain: the dictionaries of files differ, which a file of Arrow cannot hold."""
+    """Return records with their text written plain: the dictionaries of files differ, which a file of Arrow cannot hold."""
     arrays, fields = [pa.array(classes)], [pa.field("0", pa.int32())]
     for place, column in enumerate(payload, start=1):
         coded = pa.types.is_dictionary(column.type)

@@ -105,7 +105,7 @@ FAMILIES = {"numbers": NUMBERS, "fractions": FRACTIONS, "times": TIMES, "texts":
 
 
 def table_of(kinds: Mapping[str, Kind]) -> pa.Table:
-    """Returns records with three columns of each kind, ``q…``, ``s…`` and ``i…``, numbered in the order of the kinds.
+    """Return records with three columns of each kind, ``q…``, ``s…`` and ``i…``, numbered in the order of the kinds.
 
     Record by record all columns hold their first value, or their second, and so on; kinds with fewer values repeat them.
     """
@@ -117,7 +117,7 @@ def table_of(kinds: Mapping[str, Kind]) -> pa.Table:
 
 
 def columns_of(kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    """Returns the roles of ``table_of``; columns that cannot be quasi-identifiers are insensitive."""
+    """Return the roles of ``table_of``; columns that cannot be quasi-identifiers are insensitive."""
     qids = [{"name": f"q{number}", "hierarchy": dict(kind.hierarchy)} for number, kind in enumerate(kinds.values()) if kind.hierarchy]
     numbers = range(len(kinds))
     return {

@@ -53,7 +53,7 @@ class Entry:
     files: dict[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Writes job, source and hierarchy into a folder that is not there yet."""
+        """Write job, source and hierarchy into a folder that is not there yet."""
         folder.mkdir(parents=True)
         written = {"in.csv": SOURCE, "sex.csv": "".join(f"{sex};*\n" for sex in SEXES)} | self.files
         written["job.yaml"] = self.raw if self.raw is not None else yaml.safe_dump(self._job(), sort_keys=False)
@@ -75,7 +75,7 @@ class Entry:
         return job
 
     def fault(self, code: int, said: str, folder: Path) -> str:
-        """Returns what is wrong with how a run of it ended, if anything is."""
+        """Return what is wrong with how a run of it ended, if anything is."""
         words = " ".join(said.split())
         if code != self.code:
             return f"ended with {code} and not with {self.code}: {words[-300:]}"
@@ -87,6 +87,6 @@ class Entry:
 
 
 def corpus() -> list[Entry]:
-    """Returns all entries, by name."""
+    """Return all entries, by name."""
     folder = Path(__file__).parent
     return [Entry(path.stem, **yaml.safe_load(path.read_text())) for path in sorted(folder.glob("*.yaml"))]

@@ -64,7 +64,7 @@ Case = tuple[str, ...]
 
 
 def cases() -> dict[str, Case]:
-    """Returns the jobs by name: each has a method, a unit, a promise, a treatment and a form, and together they have all pairs of these.
+    """Return the jobs by name: each has a method, a unit, a promise, a treatment and a form, and together they have all pairs of these.
 
     Each is the one of a few drawn at random that has most pairs that no earlier one has.
     """
@@ -80,7 +80,7 @@ def cases() -> dict[str, Case]:
 
 
 def _fits(case: Case) -> bool:
-    """Tells whether a job may say these together.
+    """Return whether a job may say these together.
 
     Bounds hold no star. Only full-domain recoding has stars and rounds. A person's records may be in two fragments, which then cannot keep
     what counts shares of persons.
@@ -96,7 +96,7 @@ def _pairs(case: Case) -> Iterator[tuple[tuple[int, str], ...]]:
 
 
 def job_of(case: Case) -> dict[str, Any]:
-    """Returns the job of a case."""
+    """Return the job of a case."""
     method, unit, promise, suppressed, form = case
     columns: dict[str, Any] = {
         "person": "none" if unit == "records" else "person",
@@ -115,7 +115,7 @@ def job_of(case: Case) -> dict[str, Any]:
 
 
 def records() -> pa.Table:
-    """Returns records of people, of whom every third has two, alike in what is sensitive and not in everything else."""
+    """Return records of people, of whom every third has two, alike in what is sensitive and not in everything else."""
     table = people(ROWS, seed=7)
     again = np.arange(ROWS)[::3]
     further = people(ROWS, seed=8).take(again)
@@ -125,7 +125,7 @@ def records() -> pa.Table:
 
 
 def outcome(case: Case, folder: Path) -> dict[str, Any]:
-    """Runs the job of a case in an empty folder.
+    """Run the job of a case in an empty folder.
 
     Returns:
         The exit code and, where there is a release, the digest of the names and the bytes of its data files.
@@ -143,13 +143,13 @@ def outcome(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def recorded() -> Mapping[str, Mapping[str, Any]]:
-    """Returns how each job ended when the digests were last recorded, by name."""
+    """Return how each job ended when the digests were last recorded, by name."""
     found: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())
     return found
 
 
 def record() -> None:
-    """Runs all jobs and records how they end."""
+    """Run all jobs and records how they end."""
     ended = {}
     for name, case in cases().items():
         with TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def listed(docstring: str, section: str) -> list[str]:
-    """Returns the names that a section of a docstring lists, such as ``first, second: what they are``."""
+    """Return the names that a section of a docstring lists, such as ``first, second: what they are``."""
     lines = docstring.split(f"{section}:\n", 1)
     if len(lines) == 1:
         return []
@@ -26,13 +26,13 @@ def listed(docstring: str, section: str) -> list[str]:
 
 
 def arguments(function: Function) -> set[str]:
-    """Returns the names of a function's arguments."""
+    """Return the names of a function's arguments."""
     given = function.args
     return {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if one}
 
 
 def attributes(node: ast.ClassDef) -> Iterator[str]:
-    """Yields the names that a class has: of its body, and those that its methods give to ``self``."""
+    """Yield the names that a class has: of its body, and those that its methods give to ``self``."""
     for line in node.body:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             yield line.target.id
@@ -44,7 +44,7 @@ def attributes(node: ast.ClassDef) -> Iterator[str]:
 
 
 def missing(node: ast.AST) -> list[str]:
-    """Returns the names that the docstring of a class or function lists and that are not there."""
+    """Return the names that the docstring of a class or function lists and that are not there."""
     if not isinstance(node, ast.ClassDef | Function) or not (docstring := ast.get_docstring(node)):
         return []
     if isinstance(node, Function):

@@ -30,23 +30,23 @@ def trees() -> dict[str, ast.Module]:
 
 
 def asks_for_the_person(tree: ast.Module) -> bool:
-    """Tells whether a file reads ``columns.person``, which decides whose records are counted."""
+    """Return whether a file reads ``columns.person``, which decides whose records are counted."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "person")
     return any("columns" in ast.unparse(node.value) for node in nodes)
 
 
 def asks_for_workers(tree: ast.Module) -> bool:
-    """Tells whether a file asks if calls go to other machines."""
+    """Return whether a file asks if calls go to other machines."""
     return any(getattr(node, "attr", getattr(node, "id", None)) in WORKERS for node in ast.walk(tree))
 
 
 def asks_for_a_bucket(tree: ast.Module) -> bool:
-    """Tells whether a file asks for the address of a target or work folder in a bucket."""
+    """Return whether a file asks for the address of a target or work folder in a bucket."""
     return any(isinstance(node, ast.Attribute) and node.attr in BUCKETS for node in ast.walk(tree))
 
 
 def remembers(tree: ast.Module) -> bool:
-    """Tells whether a module begins with an empty dictionary, which calls fill."""
+    """Return whether a module begins with an empty dictionary, which calls fill."""
 
     def is_empty(value: ast.expr | None) -> bool:
         if isinstance(value, ast.Dict):
@@ -57,7 +57,7 @@ def remembers(tree: ast.Module) -> bool:
 
 
 def comparisons_with_k(tree: ast.Module) -> int:
-    """Counts comparisons of something with ``k`` by size."""
+    """Count comparisons of something with ``k`` by size."""
 
     def is_k(node: ast.expr) -> bool:
         return (isinstance(node, ast.Attribute) and node.attr == "k") or (isinstance(node, ast.Name) and node.id == "k")

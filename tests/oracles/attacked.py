@@ -70,14 +70,14 @@ class People:
         return EVERY_RECORD if self.whose is None else RowPersons.of_records(np.array(self.whose, np.int32))
 
     def secret(self, values: Values) -> tuple[Any, NDArray[np.int64], PrivacyModel]:
-        """Returns the domain of some values, the code of each, and the model."""
+        """Return the domain of some values, the code of each, and the model."""
         domain = observed("x", values, pa.int64())
         known = domain.values.to_pylist()
         codes = np.array([len(known) if value is None else known.index(value) for value in values], np.int64)
         return domain, codes, self.model(len(known) if domain.nulls else None)
 
     def promised(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64], Promise]:
-        """Returns the code of each value, how many records or persons have each, and what classes must keep, with who may hold a value.
+        """Return the code of each value, how many records or persons have each, and what classes must keep, with who may hold a value.
 
         Methods that hold single records are asked so.
         """

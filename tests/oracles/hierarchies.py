@@ -103,6 +103,6 @@ def calendar_label(day: date | datetime, unit: str) -> str:
 
 
 def first_appearance(labels: Sequence[Any]) -> list[int]:
-    """Numbers labels by the position at which they first appear."""
+    """Number labels by the position at which they first appear."""
     seen: dict[Any, int] = {}
     return [seen.setdefault(label, len(seen)) for label in labels]

@@ -19,7 +19,7 @@ class Told(NamedTuple):
 
 
 def told_by(combinations: Sequence[Hashable], pseudonyms: Sequence[Any], people: Sequence[Any], k: int) -> Told:
-    """Counts who shares each set.
+    """Count who shares each set.
 
     Args:
         combinations: What each record publishes.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 
 def matched(covers: Sequence[Collection[int]], values: Sequence[int]) -> int:
-    """Returns the most records that can have a value of their own.
+    """Return the most records that can have a value of their own.
 
     Args:
         covers: Of each released record, the values that its label covers.

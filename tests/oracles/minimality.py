@@ -78,7 +78,7 @@ FIRST = 8
 def discloses(
     values: Values, sizes: Sequence[int], persons: Sequence[int], fails: Callable[[Values], bool], least: int, fewest: Any = None
 ) -> bool:
-    """Tells whether somebody is left with too few possible values, or with one that he surely has.
+    """Return whether somebody is left with too few possible values, or with one that he surely has.
 
     Args:
         values: The class.
@@ -110,7 +110,7 @@ def discloses(
 
 
 def filled(values: Values, sizes: Sequence[int], half: int) -> Iterator[tuple[Values, Values]]:
-    """Yields what both halves hold if one is filled with one value first, then with nulls, then with the most frequent values."""
+    """Yield what both halves hold if one is filled with one value first, then with nulls, then with the most frequent values."""
     falling = sorted(values, key=lambda value: (value is not None, -values[value]))
     for place, first in enumerate(falling):
         if place > FIRST and values[first] < min(sizes):
@@ -123,7 +123,7 @@ def filled(values: Values, sizes: Sequence[int], half: int) -> Iterator[tuple[Va
 def held_by_many(
     values: Values, sizes: Sequence[int], persons: Sequence[int], half: int, value: Any, many: int
 ) -> list[tuple[set[Any], set[Any]]]:
-    """Returns, of each half, what everybody in it may hold and may be without, in the ways in which many of one half hold a value.
+    """Return, of each half, what everybody in it may hold and may be without, in the ways in which many of one half hold a value.
 
     Of each half all but one have one record. What somebody with one record may hold, all may; what the other may be without, all may be.
     """

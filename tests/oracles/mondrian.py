@@ -70,7 +70,7 @@ class Mondrian:
         return self.size(node) >= self.k and self.accepts(node)
 
     def size(self, node: list[int]) -> int:
-        """Records, or different people without nobody."""
+        """Record, or different people without nobody."""
         return len(node) if self.people is None else len({self.people[number] for number in node} - {None})
 
     def _first_allowed(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:

@@ -30,11 +30,11 @@ class Code:
         self.names = {module: dict(_imported(tree, self.trees)) for module, tree in self.trees.items()}
 
     def kinds(self, error: str) -> set[str]:
-        """Returns an error's class and all that it is a kind of."""
+        """Return an error's class and all that it is a kind of."""
         return {error}.union(*(self.kinds(base) for base in self.bases.get(error, ())))
 
     def may_raise(self) -> dict[Function, set[str]]:
-        """Returns the errors that each function may let out."""
+        """Return the errors that each function may let out."""
         raised, calls = {}, {}
         for function, node in self.functions.items():
             raised[function], calls[function] = set[str](), set[Call]()
@@ -54,7 +54,7 @@ class Code:
         return raised
 
     def documented(self, function: Function) -> set[str]:
-        """Returns the errors that a docstring names under ``Raises``."""
+        """Return the errors that a docstring names under ``Raises``."""
         _, _, told = (ast.get_docstring(self.functions[function]) or "").partition("Raises:\n")
         return {line.strip().split(":")[0] for line in told.splitlines() if ":" in line}
 
@@ -81,7 +81,7 @@ def _imported(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[t
 
 
 def _within(node: ast.AST, caught: frozenset[str]) -> Iterator[tuple[ast.AST, frozenset[str]]]:
-    """Yields all nodes below a node, each with the names of what is caught around it."""
+    """Yield all nodes below a node, each with the names of what is caught around it."""
     yield node, caught
     if isinstance(node, ast.Try):
         kinds = [kind for handler in node.handlers for kind in ast.walk(handler.type or ast.Name("BaseException"))]
@@ -98,7 +98,7 @@ def _within(node: ast.AST, caught: frozenset[str]) -> Iterator[tuple[ast.AST, fr
 
 
 def _named(raised: ast.expr | None) -> str:
-    """Returns the class in ``raise Kind``, ``raise Kind(...)`` and ``raise Kind.made(...)``."""
+    """Return the class in ``raise Kind``, ``raise Kind(...)`` and ``raise Kind.made(...)``."""
     while isinstance(raised, ast.Call | ast.Attribute):
         raised = raised.func if isinstance(raised, ast.Call) else raised.value
     return raised.id if isinstance(raised, ast.Name) else ""

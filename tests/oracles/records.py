@@ -53,7 +53,7 @@ def mixed_records(draw: st.DrawFn, least: int = 1, most: int = 40, kinds: str = 
 
 
 def records_of(rows: list[Row], kinds: list[str], draw: st.DrawFn) -> Records:
-    """Makes a table of rows; hierarchies are drawn."""
+    """Make a table of rows; hierarchies are drawn."""
     types = {"n": pa.int64(), "w": pa.string()}
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], types[kind]) for place, kind in enumerate(kinds))
     values = [[*domain.values.to_pylist(), None] for domain in domains]

@@ -14,12 +14,12 @@ from tasks.publication.verify_and_publish import PublishedRelease
 
 
 def shown_plan(job: Path) -> str:
-    """Returns what ``skald plan`` prints, without line ends."""
+    """Return what ``skald plan`` prints, without line ends."""
     written = StringIO()
     Console(file=written, width=300).print(plan_summary(make_plan(load_job(job))))
     return " ".join(written.getvalue().split())
 
 
 def shown_report(published: PublishedRelease) -> str:
-    """Returns the page of a release's report."""
+    """Return the page of a release's report."""
     return (published.folder / "report.html").read_text("utf-8")

@@ -36,7 +36,7 @@ Shown = Callable[[str], Any]
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Returns the example below a heading as a module, from a file of its own: the texts of a job's keys are read from the source."""
+    """Return the example below a heading as a module, from a file of its own: the texts of a job's keys are read from the source."""
     folder = tmp_path_factory.mktemp("examples")
 
     @cache

@@ -35,7 +35,7 @@ STEP = StepCode("lines", __name__)
 
 
 def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
-    """Converts a file of JSON values, one a line."""
+    """Convert a file of JSON values, one a line."""
     assert file.path is not None
 
     def write(part: Path) -> int:
@@ -48,7 +48,7 @@ def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
 
 
 def lines_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Reads such files."""
+    """Read such files."""
     return Sample(f"read_json([{', '.join(literal(str(path)) for path in files)}], format = 'newline_delimited')", {"format": "lines"})
 
 

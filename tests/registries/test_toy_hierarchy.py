@@ -40,20 +40,20 @@ class ParityHierarchy(HierarchySpec):
 
 
 def parity_ladder(_qid: str, domain: Domain, spec: ParityHierarchy, _folder: Path) -> DraftLevels:
-    """Groups numbers by what is left when they are halved."""
+    """Group numbers by what is left when they are halved."""
     odd = np.asarray(domain.values.to_numpy(zero_copy_only=False)) % 2 == 1
     names = ("even", "odd") if spec.parity == "words" else ("0", "1")
     return DraftLevels((labelled(pa.array(np.where(odd, names[1], names[0]))),), len(domain.values))
 
 
 def parity_levels(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Levels:
-    """Labels numbers by their last digit, as the recount does: by nothing that the ladder uses."""
+    """Label numbers by their last digit, as the recount does: by nothing that the ladder uses."""
     odd, even = ("odd", "even") if spec.parity == "words" else ("1", "0")
     return [level_of(odd if str(value)[-1] in "13579" else even for value in values.to_pylist())]
 
 
 def parity_axis(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> LabelAxis:
-    """Reads labels: even numbers stand before odd ones."""
+    """Read labels: even numbers stand before odd ones."""
     numbers = values.to_pylist()
     order = sorted(numbers, key=lambda value: (str(value)[-1] in "13579", value))
     even = sum(str(value)[-1] not in "13579" for value in numbers)

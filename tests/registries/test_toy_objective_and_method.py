@@ -44,7 +44,7 @@ class ToyMethod(MethodSpec):
 
 
 def toy_partition(job: Job, codes: np.ndarray, coding: Any) -> Partitioned:
-    """Cuts the records, which come in a fixed order, into classes of equal size."""
+    """Cut the records, which come in a fixed order, into classes of equal size."""
     assert isinstance(job.method, ToyMethod)
     return Partitioned((np.arange(len(codes)) * job.method.classes // len(codes)).astype(np.int32), {"partitions": job.method.classes})
 

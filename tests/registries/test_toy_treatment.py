@@ -45,13 +45,13 @@ class BackwardsTreatment(TreatmentSpec):
 
 
 def turned(spec: BackwardsTreatment, values: pa.Array, _means: Means) -> pa.Array:
-    """Returns a mark and the text from its end."""
+    """Return a mark and the text from its end."""
     marks = pa.scalar(spec.backwards.mark, pa.large_string())
     return pc.binary_join_element_wise(marks, pc.utf8_reverse(texts(values)), pa.scalar("", pa.large_string()))
 
 
 def turned_again(spec: BackwardsTreatment, pseudonyms: pa.Array, _means: Means) -> pa.Array:
-    """Returns the text without the mark, from its end."""
+    """Return the text without the mark, from its end."""
     return pc.utf8_reverse(pc.utf8_slice_codeunits(pseudonyms, len(spec.backwards.mark)))
 
 

@@ -15,7 +15,7 @@ RAW = "person,age\n1,44\n"
 
 
 def laid(name: str) -> Callable[[Path], object]:
-    """Returns what lays a raw file into a release."""
+    """Return what lays a raw file into a release."""
 
     def lay(release: Path) -> None:
         path = release / name
@@ -73,7 +73,7 @@ def linked_data(release: Path) -> None:
 
 
 def linked(name: str) -> Callable[[Path], object]:
-    """Returns what puts a link to the same content in a file's place."""
+    """Return what puts a link to the same content in a file's place."""
 
     def link(release: Path) -> None:
         path = data(release)[0] if name == "data" else release / name
@@ -118,7 +118,7 @@ def folder_for_report(release: Path) -> None:
 
 
 def gone(name: str) -> Callable[[Path], object]:
-    """Returns what removes a file."""
+    """Return what removes a file."""
     return lambda release: (release / name).unlink()
 
 
@@ -173,7 +173,7 @@ def renamed_freely(release: Path) -> None:
 
 
 def pointing(content: bytes) -> Callable[[Path], object]:
-    """Returns what writes something else into CURRENT."""
+    """Return what writes something else into CURRENT."""
     return lambda release: (release.parent / "CURRENT").write_bytes(content)
 
 
@@ -215,12 +215,12 @@ def current_other(release: Path) -> None:
 
 
 def places(release: Path) -> dict[str, Path]:
-    """Returns the files of a release, by what they are called in the name of a kind."""
+    """Return the files of a release, by what they are called in the name of a kind."""
     return {"data": data(release)[0]} | {name: release / name for name in ("manifest.json", "report.html", "report.json")}
 
 
 def at(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
-    """Returns what changes the bytes of a file."""
+    """Return what changes the bytes of a file."""
 
     def tamper(release: Path) -> None:
         path = places(release)[name]
@@ -230,7 +230,7 @@ def at(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
 
 
 def flipped(part: float) -> Callable[[bytes], bytes]:
-    """Returns what flips a bit at a share of the length."""
+    """Return what flips a bit at a share of the length."""
 
     def flip(content: bytes) -> bytes:
         place = int(len(content) * part)
@@ -266,7 +266,7 @@ add("the manifest is no mapping", at("manifest.json", lambda content: b"[]\n"))
 
 
 def said(field: str, value: object) -> Callable[[Path], object]:
-    """Returns what changes a figure of the manifest, as an editor would, in the form in which it is written."""
+    """Return what changes a figure of the manifest, as an editor would, in the form in which it is written."""
 
     def tamper(release: Path) -> None:
         found = read(release)

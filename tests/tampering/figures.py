@@ -14,7 +14,7 @@ Said = dict[str, Any]
 
 
 def changed(change: Callable[[Said], object]) -> Callable[[Path], object]:
-    """Returns what changes the manifest and makes all that depends on it anew."""
+    """Return what changes the manifest and makes all that depends on it anew."""
 
     def tamper(release: Path) -> None:
         before = read(release)
@@ -26,7 +26,7 @@ def changed(change: Callable[[Said], object]) -> Callable[[Path], object]:
 
 
 def place_of(said: Said, field: str) -> tuple[Any, Any]:
-    """Returns what holds a figure, and where in it; ``a.0.b`` is the figure b of the first a."""
+    """Return what holds a figure, and where in it; ``a.0.b`` is the figure b of the first a."""
     *above, last = [int(name) if name.isdigit() else name for name in field.split(".")]
     place: Any = said
     for name in above:
@@ -35,7 +35,7 @@ def place_of(said: Said, field: str) -> tuple[Any, Any]:
 
 
 def plus(field: str, step: float = 1) -> Callable[[Said], object]:
-    """Returns what adds to a figure."""
+    """Return what adds to a figure."""
 
     def change(said: Said) -> None:
         place, last = place_of(said, field)
@@ -45,7 +45,7 @@ def plus(field: str, step: float = 1) -> Callable[[Said], object]:
 
 
 def to(field: str, value: Any) -> Callable[[Said], object]:
-    """Returns what replaces a figure."""
+    """Return what replaces a figure."""
 
     def change(said: Said) -> None:
         place, last = place_of(said, field)
@@ -55,7 +55,7 @@ def to(field: str, value: Any) -> Callable[[Said], object]:
 
 
 def both(*changes: Callable[[Said], object]) -> Callable[[Said], object]:
-    """Returns what makes several changes."""
+    """Return what makes several changes."""
     return lambda said: [change(said) for change in changes]
 
 
@@ -124,7 +124,7 @@ add("the optimum is said to be less than it is, all anew", changed(to("optimal",
 
 
 def with_text(change: Callable[[str], str]) -> Callable[[Path], object]:
-    """Returns what changes the text of the manifest and seals it anew, without regard to what a manifest is."""
+    """Return what changes the text of the manifest and seals it anew, without regard to what a manifest is."""
 
     def tamper(release: Path) -> None:
         import hashlib

@@ -19,7 +19,7 @@ Tables = Callable[[pa.Table], pa.Table]
 
 
 def written(path: Path, table: pa.Table, *, declared: pa.Schema | None = None, **options: Any) -> None:
-    """Writes a data file as a release's are written, but for what the options say."""
+    """Write a data file as a release's are written, but for what the options say."""
     own = pa.schema([pa.field(name, pa.string() if pa.types.is_dictionary(kind) else kind) for name, kind in _types(table).items()])
     settings = {"compression": "zstd", "write_statistics": False, "store_schema": False, "use_dictionary": _held(path)} | options
     with pq.ParquetWriter(path, table.schema, **settings) as writer:
@@ -28,7 +28,7 @@ def written(path: Path, table: pa.Table, *, declared: pa.Schema | None = None, *
 
 
 def _held(path: Path) -> list[str]:
-    """Returns the columns that a file has dictionaries of."""
+    """Return the columns that a file has dictionaries of."""
     metadata = pq.read_metadata(path)
     columns = [metadata.row_group(0).column(place) for place in range(metadata.num_columns)]
     return [column.path_in_schema for column in columns if column.has_dictionary_page]
@@ -39,14 +39,14 @@ def _types(table: pa.Table) -> dict[str, pa.DataType]:
 
 
 def coded(path: Path) -> pa.Table:
-    """Reads a data file with its text as dictionaries."""
+    """Read a data file with its text as dictionaries."""
     names = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
     with pq.ParquetFile(path, read_dictionary=names) as file:
         return file.read().replace_schema_metadata()
 
 
 def parquet(change: Tables = lambda table: table, *, which: int = 0, **options: Any) -> Callable[[Path], object]:
-    """Returns what writes a data file again, changed or with other options, and makes everything else anew."""
+    """Return what writes a data file again, changed or with other options, and makes everything else anew."""
 
     def tamper(release: Path) -> None:
         path = data(release)[which]
@@ -58,7 +58,7 @@ def parquet(change: Tables = lambda table: table, *, which: int = 0, **options: 
 
 
 def replaced(name: str, change: Callable[[pa.ChunkedArray], Any]) -> Tables:
-    """Returns what replaces a column."""
+    """Return what replaces a column."""
 
     def replace(table: pa.Table) -> pa.Table:
         return table.set_column(table.column_names.index(name), name, change(table[name]))
@@ -67,19 +67,19 @@ def replaced(name: str, change: Callable[[pa.ChunkedArray], Any]) -> Tables:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """Returns a table without dictionaries."""
+    """Return a table without dictionaries."""
     return table.cast(pa.schema([field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in table.schema]))
 
 
 def more_entries(column: pa.ChunkedArray) -> pa.Array:
-    """Adds entries to a dictionary that no record uses."""
+    """Add entries to a dictionary that no record uses."""
     whole = column.combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     return pa.DictionaryArray.from_arrays(whole.indices, pa.array([*whole.dictionary.to_pylist(), "Alice Smith, 44"]))
 
 
 def turned(column: pa.ChunkedArray) -> pa.Array:
-    """Puts the entries of a dictionary in an order that is neither theirs nor that of the records."""
+    """Put the entries of a dictionary in an order that is neither theirs nor that of the records."""
     whole = column.combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     places = [1, 0, *range(2, len(whole.dictionary))][::-1]
@@ -87,7 +87,7 @@ def turned(column: pa.ChunkedArray) -> pa.Array:
 
 
 def declared(release: Path, schema: Callable[[pa.Schema], pa.Schema]) -> None:
-    """Writes the first data file with another copy of Arrow's schema in it."""
+    """Write the first data file with another copy of Arrow's schema in it."""
     path = data(release)[0]
     written(path, coded(path), declared=schema(pq.read_schema(path).remove_metadata()))
     anew(release)
@@ -145,7 +145,7 @@ def row_groups(release: Path) -> None:
 
 
 def spliced(change: Callable[[bytes, bytes], bytes]) -> Callable[[Path], object]:
-    """Returns what changes a data file that is given as its body and its footer with length and mark, and makes all else anew."""
+    """Return what changes a data file that is given as its body and its footer with length and mark, and makes all else anew."""
 
     def tamper(release: Path) -> None:
         path = data(release)[0]
@@ -171,12 +171,12 @@ add(
 
 
 def nested(column: pa.ChunkedArray) -> pa.Array:
-    """Puts a column into a structure."""
+    """Put a column into a structure."""
     return pa.StructArray.from_arrays([column.cast(pa.string()).combine_chunks()], ["value"])
 
 
 def cast(name: str, dtype: pa.DataType) -> Callable[[Path], object]:
-    """Returns what writes a column in another type in every file."""
+    """Return what writes a column in another type in every file."""
 
     def tamper(release: Path) -> None:
         for path in data(release):
@@ -187,7 +187,7 @@ def cast(name: str, dtype: pa.DataType) -> Callable[[Path], object]:
 
 
 def everywhere(change: Tables, layout: Layout = "parquet") -> Callable[[Path], object]:
-    """Returns what changes the records of every file."""
+    """Return what changes the records of every file."""
 
     def tamper(release: Path) -> None:
         for path in data(release):
@@ -264,7 +264,7 @@ def renamed_partition(release: Path) -> None:
 
 
 def text(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], object]:
-    """Returns what changes the lines of a CSV file and makes all else anew."""
+    """Return what changes the lines of a CSV file and makes all else anew."""
 
     def tamper(release: Path) -> None:
         path = data(release)[0]
@@ -277,7 +277,7 @@ def text(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], objec
 
 
 def each(change: Callable[[bytes], bytes]) -> Callable[[list[bytes]], list[bytes]]:
-    """Returns what changes every line but the first."""
+    """Return what changes every line but the first."""
     return lambda lines: [lines[0], *map(change, lines[1:])]
 
 
@@ -312,7 +312,7 @@ for name, change in {
 
 
 def table(*statements: str) -> Callable[[Path], object]:
-    """Returns what runs statements in a DuckDB file and makes all else anew."""
+    """Return what runs statements in a DuckDB file and makes all else anew."""
 
     def tamper(release: Path) -> None:
         with duckdb.connect(str(data(release)[0])) as connection:

@@ -47,7 +47,7 @@ KINDS: dict[str, Kind] = {}
 
 
 def kind(name: str, layout: Layout = "parquet", *, keyed: bool = False) -> Callable[[Tamper], Tamper]:
-    """Registers a way to tamper."""
+    """Register a way to tamper."""
 
     def register(tamper: Tamper) -> Tamper:
         add(name, tamper, layout, keyed=keyed)
@@ -57,32 +57,32 @@ def kind(name: str, layout: Layout = "parquet", *, keyed: bool = False) -> Calla
 
 
 def add(name: str, tamper: Tamper, layout: Layout = "parquet", *, keyed: bool = False) -> None:
-    """Registers a way to tamper that is made of others."""
+    """Register a way to tamper that is made of others."""
     full = f"{layout}: {name}"
     assert full not in KINDS
     KINDS[full] = Kind(full, tamper, layout, keyed)
 
 
 def all_kinds() -> Iterator[Kind]:
-    """Yields all kinds, those of every module of this folder."""
+    """Yield all kinds, those of every module of this folder."""
     from tests.tampering import bytes_and_entries, figures, files_anew, signatures  # noqa: F401
 
     yield from KINDS.values()
 
 
 def read(release: Path) -> dict[str, Any]:
-    """Returns what the manifest says."""
+    """Return what the manifest says."""
     found: dict[str, Any] = json.loads((release / "manifest.json").read_text())
     return found
 
 
 def data(release: Path) -> list[Path]:
-    """Returns the data files."""
+    """Return the data files."""
     return sorted(path for path in (release / "data").rglob("part-*") if path.is_file()) or sorted((release / "data").glob("*.duckdb"))
 
 
 def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said: None, *, report: bool = True) -> None:
-    """Makes digests, report, lists and seal anew, as this program would: all that can be done without a key.
+    """Make digests, report, lists and seal anew, as this program would: all that can be done without a key.
 
     Args:
         release: The folder, in which files may have been changed.
@@ -118,7 +118,7 @@ def _report_anew(release: Path, manifest: Manifest) -> None:
 
 
 def private_key(folder: Path, name: str = "signing.pem") -> Path:
-    """Makes a key pair with openssl, as the pages say; returns the private one, beside which ``public-…`` lies."""
+    """Make a key pair with openssl, as the pages say; return the private one, beside which ``public-…`` lies."""
     key = folder / name
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True, capture_output=True)
     key.chmod(0o600)

@@ -35,7 +35,7 @@ MISSED = "NOT CAUGHT"
 
 
 def finished(folder: Path, publish: Callable[..., Path]) -> dict[str, Path]:
-    """Makes folders with a job and its release, by layout; ``signed`` is that of Parquet with a signature and another release beside it.
+    """Make folders with a job and its release, by layout; ``signed`` is that of Parquet with a signature and another release beside it.
 
     Args:
         folder: Where.
@@ -58,7 +58,7 @@ def finished(folder: Path, publish: Callable[..., Path]) -> dict[str, Path]:
 
 @contextmanager
 def signing_with(key: Path) -> Iterator[None]:
-    """Lets runs in the block sign with a key."""
+    """Let runs in the block sign with a key."""
     before = os.environ.get(SIGNING_KEY)
     os.environ[SIGNING_KEY] = str(key)
     try:
@@ -70,18 +70,18 @@ def signing_with(key: Path) -> Iterator[None]:
 
 
 def copy_of(folder: Path, to: Path) -> Path:
-    """Copies job, source and release, and nothing that the run folder keeps; returns the release."""
+    """Copy job, source and release, and nothing that the run folder keeps; return the release."""
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns(".skald"))
     return to / "releases" / (to / "releases" / "CURRENT").read_text().strip()
 
 
 def trusted_key(folder: Path) -> bytes:
-    """Returns the public key of the folder ``signed``."""
+    """Return the public key of the folder ``signed``."""
     return read_public_key(folder.parent / "public-signing.pem")
 
 
 def played(kind: Kind, made: Mapping[str, Path], to: Path) -> str:
-    """Returns the message by which a kind is noticed, or ``NOT CAUGHT`` and why.
+    """Return the message by which a kind is noticed, or ``NOT CAUGHT`` and why.
 
     Args:
         kind: What is done.

@@ -21,14 +21,14 @@ SIG = "manifest.sig"
 
 
 def stranger() -> Signer:
-    """Returns the key of somebody else."""
+    """Return the key of somebody else."""
     with tempfile.TemporaryDirectory() as folder:
         key: Any = load_pem_private_key(private_key(Path(folder)).read_bytes(), None)
     return Signer(key)
 
 
 def signed(release: Path, signer: Signer) -> None:
-    """Signs a release as this program would."""
+    """Sign a release as this program would."""
     manifest = Manifest.model_validate(read(release))
     manifest, text = listing(manifest, manifest.documents, signer.name)
     (release / "manifest.json").write_text(text)
@@ -36,7 +36,7 @@ def signed(release: Path, signer: Signer) -> None:
 
 
 def envelope(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
-    """Returns what changes the envelope, in the form in which it is written."""
+    """Return what changes the envelope, in the form in which it is written."""
 
     def tamper(release: Path) -> None:
         path = release / SIG
@@ -48,7 +48,7 @@ def envelope(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], obj
 
 
 def payload(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
-    """Returns what changes the statement and leaves its signature."""
+    """Return what changes the statement and leaves its signature."""
 
     def change_envelope(found: dict[str, Any]) -> None:
         statement = json.loads(base64.b64decode(found["payload"]))

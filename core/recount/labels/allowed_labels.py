@@ -39,7 +39,7 @@ Rule = Callable[[str], bool]
 
 
 def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
-    """Counts the labels that tell a value which the job hides.
+    """Count the labels that tell a value which the job hides.
 
     Args:
         qid: A quasi-identifier some of whose values may not be published as they are.
@@ -53,34 +53,34 @@ def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder
 
 
 def _allows(rule: Rule, label: str) -> bool:
-    """Tells whether a label may be published, or beside nulls what stands there: ``{[20 - 29], null}``."""
+    """Return whether a label may be published, or beside nulls what stands there: ``{[20 - 29], null}``."""
     beside = _BESIDE_NULL.fullmatch(label)
     return rule(label) or (beside is not None and rule(beside[1]))
 
 
 def disclosing_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
-    """Counts the pairs of bounds that tell a value which the job hides; None is an open end, two of them ``*`` or null."""
+    """Count the pairs of bounds that tell a value which the job hides; None is an open end, two of them ``*`` or null."""
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return sum(not _allowed_pair(spec, low, high, exact=qid.exact) for low, high in pairs)
 
 
 def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows what lies beyond an end, and bins within the ends; a single number only where exact values are allowed."""
+    """Allow what lies beyond an end, and bins within the ends; a single number only where exact values are allowed."""
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return lambda label: _allowed_bin(spec, label, exact=qid.exact)
 
 
 def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows no more characters than the finest level keeps, not all of them unless ``exact``, and no sparse beginning."""
+    """Allow no more characters than the finest level keeps, not all of them unless ``exact``, and no sparse beginning."""
     spec = qid.hierarchy
     assert isinstance(spec, PrefixHierarchy)
     return lambda label: _allowed_prefix(spec, label, exact=qid.exact)
 
 
 def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows the calendar units that the hierarchy names, unless all their days lie beyond an end, and what lies beyond it."""
+    """Allow the calendar units that the hierarchy names, unless all their days lie beyond an end, and what lies beyond it."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
@@ -88,7 +88,7 @@ def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
 
 
 def _reaches_between(spec: DateHierarchy, label: str) -> bool:
-    """Tells whether a calendar unit has a day between the ends."""
+    """Return whether a calendar unit has a day between the ends."""
     edges = calendar_days(label)
     if edges is None:
         return False
@@ -98,7 +98,7 @@ def _reaches_between(spec: DateHierarchy, label: str) -> bool:
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows the groups that are listed, but for those that bear the name of a value, because they could be that value."""
+    """Allow the groups that are listed, but for those that bear the name of a value, because they could be that value."""
     assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
     rows = rows_of_lists(qid.name, qid.hierarchy, folder)
     groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
@@ -136,12 +136,12 @@ def _allowed_pair(spec: WidthsHierarchy, low: Bound, high: Bound, *, exact: bool
 
 
 def _begins(top: Decimal, end: Decimal) -> bool:
-    """Tells whether a number is where the values from ``top`` on begin; for integers that is the next one."""
+    """Return whether a number is where the values from ``top`` on begin; for integers that is the next one."""
     return end in (top, ceil(top))
 
 
 def _within(spec: WidthsHierarchy, low: Decimal, high: Decimal, *, closed: bool) -> bool:
-    """Tells whether a range, with or without its high end, holds no value beyond bottom or top."""
+    """Return whether a range, with or without its high end, holds no value beyond bottom or top."""
     if spec.bottom is not None and low < spec.bottom:
         return False
     return spec.top is None or high < spec.top or (high == spec.top and not closed)

@@ -36,7 +36,7 @@ class Claimed(NamedTuple):
 
 
 def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
-    """Matches labels that are said to be single values with the values of the source.
+    """Match labels that are said to be single values with the values of the source.
 
     Args:
         values: Shape (m,), distinct and ascending, a null last if there is one.
@@ -51,7 +51,7 @@ def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
 
 
 def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
-    """Reads labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
+    """Read labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
     if len(columns) == 1:
         group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}
         published: Sequence[Hashable] = texts_with_nulls(columns[0])
@@ -62,7 +62,7 @@ def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
 
 
 def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
-    """Puts values in an order in which what a label covers are neighbours.
+    """Put values in an order in which what a label covers are neighbours.
 
     Args:
         claims: The labels of each level that they may be of, finest first.
@@ -98,20 +98,20 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
 
 
 def _members(claims: Sequence[Claimed], label: int, positions: ClaimPositions) -> ClaimPositions:
-    """Returns where the values stand that a label covers at any of the levels."""
+    """Return where the values stand that a label covers at any of the levels."""
     inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
     return np.sort(positions[inside])
 
 
 def _places(labels: pa.Array, values: pa.Array) -> ClaimPositions:
-    """Returns the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
+    """Return the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
     if pt.is_floating(values.type):
         labels, values = (pc.add(one, pa.scalar(0.0, one.type)) for one in (labels, values))
     return np.asarray(pc.fill_null(pc.index_in(labels, values), NOWHERE)).astype(np.int64)
 
 
 def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPositions:
-    """Returns the place of the value that each text writes, -1 for none."""
+    """Return the place of the value that each text writes, -1 for none."""
     known = values.drop_null()
     null = len(known) if values.null_count else NOWHERE
     scale = value_scale(known)
@@ -131,7 +131,7 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPosi
 
 
 def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
-    """Returns the two bounds that are published in the place of a label of numbers, in the types of their columns."""
+    """Return the two bounds that are published in the place of a label of numbers, in the types of their columns."""
     ends: tuple[str | None, str | None] = (label, label)
     if label is not None and (found := _RANGE.fullmatch(label)):
         ends = found[1], found[2]

@@ -31,7 +31,7 @@ Row = tuple[str, ...]
 
 
 def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
-    """Returns the rows of a listed hierarchy, all of one length.
+    """Return the rows of a listed hierarchy, all of one length.
 
     Args:
         name: Of the column, for a message.
@@ -75,14 +75,14 @@ Levels: TypeAlias = Sequence[GroupLevel | Maker]
 
 
 def level_of(published: Iterable[str | None]) -> GroupLevel:
-    """Makes a level of what it publishes for each value."""
+    """Make a level of what it publishes for each value."""
     numbers: dict[str | None, int] = {}
     groups = [numbers.setdefault(label, len(numbers)) for label in published]
     return GroupLevel(np.array(groups, np.int64), list(numbers))
 
 
 def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[GroupLevel]:
-    """Returns the levels above the values themselves; the last one is a single group of all, which each hierarchy ends in.
+    """Return the levels above the values themselves; the last one is a single group of all, which each hierarchy ends in.
 
     Args:
         name: Of the column, for a message.
@@ -94,7 +94,7 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
-    """Returns what makes each of these levels. Arguments as for ``group_levels``."""
+    """Return what makes each of these levels. Arguments as for ``group_levels``."""
     levels_of = entry_of(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
@@ -115,14 +115,14 @@ def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[str]:
-    """Returns the groups of the leaf that stands for nulls, finest first; none where they are a group of their own."""
+    """Return the groups of the leaf that stands for nulls, finest first; none where they are a group of their own."""
     if not isinstance(spec, CsvHierarchy | TreeHierarchy) or spec.nulls is None:
         return ()
     return next((row[1:] for row in rows_of_lists(name, spec, folder) if row[0] == spec.nulls), ())
 
 
 def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -> GroupLevel:
-    """Puts the null into the group that is published as ``own``, which may have been without values; None is a group of its own."""
+    """Put the null into the group that is published as ``own``, which may have been without values; None is a group of its own."""
     labels = list(level.labels) if own in level.labels else [*level.labels, own]
     groups = np.full(len(present), labels.index(own), np.int64)
     groups[present] = level.groups
@@ -130,7 +130,7 @@ def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -
 
 
 def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Masks text behind its first characters; the first level is none where no text is longer than it."""
+    """Mask text behind its first characters; the first level is none where no text is longer than it."""
     texts = [texts[0] for texts in written(values)]
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
@@ -169,7 +169,7 @@ def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: 
 
 
 def _unit_text(unit: str, month: int, day: np.datetime64) -> str:
-    """Writes the calendar unit that a day lies in, given its month as well, counted from 1970."""
+    """Write the calendar unit that a day lies in, given its month as well, counted from 1970."""
     year, place = month // 12 + _EPOCH, month % 12
     if unit == "decade":
         return f"{_year(year // 10 * 10)}s"
@@ -185,7 +185,7 @@ def _year(year: int) -> str:
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
+    """Look the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
     found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]
@@ -209,7 +209,7 @@ _BELOW, _ABOVE = -1, 1
 
 
 def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Bins by each width; the first one is no level of its own where no two values that the column can hold share a bin."""
+    """Bin by each width; the first one is no level of its own where no two values that the column can hold share a bin."""
     if spec.encode:
         return [partial(_bins_of_ranks, values, int(spec.origin), int(width)) for width in _wider(spec, 0)]
     integers = pt.is_integer(values.type)
@@ -222,23 +222,23 @@ def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: P
 
 
 def _wider(spec: WidthsHierarchy, places: int) -> Sequence[Decimal]:
-    """Returns the widths that are levels: the first is none where it is no more than one in the last decimal place that is in use."""
+    """Return the widths that are levels: the first is none where it is no more than one in the last decimal place that is in use."""
     return spec.widths if spec.hides or Fraction(spec.widths[0]) > Fraction(1, 10**places) else spec.widths[1:]
 
 
 def _texts(values: pa.Array) -> Iterator[list[str]]:
-    """Yields numbers as text without exponent and without zeros at the end, some at a time: text takes much more room than numbers."""
+    """Yield numbers as text without exponent and without zeros at the end, some at a time: text takes much more room than numbers."""
     for first in range(0, len(values), BLOCK):
         yield [texts[-1] for texts in written(values.slice(first, BLOCK))]
 
 
 def _places(values: pa.Array) -> int:
-    """Returns how many decimal places are in use."""
+    """Return how many decimal places are in use."""
     return max((len(text.partition(".")[2]) for texts in _texts(values) for text in texts), default=0)
 
 
 def _without_point(values: pa.Array, places: int) -> NDArray[Any]:
-    """Returns numbers times ``10**places``, as whole ones."""
+    """Return numbers times ``10**places``, as whole ones."""
     parts = [np.zeros(0, np.int64)]
     for texts in _texts(values):
         split = (text.partition(".") for text in texts)
@@ -248,13 +248,13 @@ def _without_point(values: pa.Array, places: int) -> NDArray[Any]:
 
 
 def _scaled(numbers: NDArray[Any], factor: int, most: int) -> NDArray[Any]:
-    """Returns whole numbers times ``factor``, in 64 bits where these and every edge of a bin surely fit."""
+    """Return whole numbers times ``factor``, in 64 bits where these and every edge of a bin surely fit."""
     greatest = max(map(abs, (int(numbers.min()), int(numbers.max())))) if len(numbers) else 0
     return numbers.astype(np.int64 if greatest * factor + 2 * most < LARGEST_INT64_NUMBER else object) * factor
 
 
 def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> GroupLevel:
-    """Bins ascending numbers, given as so many times ``1 / scale``; what lies beyond an end is a group."""
+    """Bin ascending numbers, given as so many times ``1 / scale``; what lies beyond an end is a group."""
     side, bins = np.zeros(len(whole), np.int8), (whole - int(Fraction(spec.origin) * scale)) // int(Fraction(width) * scale)
     if spec.bottom is not None:
         side[np.asarray(whole < int(Fraction(spec.bottom) * scale), np.bool_)] = _BELOW
@@ -269,7 +269,7 @@ def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal
 
 
 def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction, Fraction]:
-    """Returns where a bin begins and where the next one does, as far as these lie between the ends."""
+    """Return where a bin begins and where the next one does, as far as these lie between the ends."""
     low = Fraction(spec.origin) + number * Fraction(width)
     high = low + Fraction(width)
     low = low if spec.bottom is None else max(low, Fraction(spec.bottom))
@@ -277,7 +277,7 @@ def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction
 
 
 def _integer_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal) -> str:
-    """Writes the first and the last integer of a bin; where there are ends, a bin of one is that integer."""
+    """Write the first and the last integer of a bin; where there are ends, a bin of one is that integer."""
     if side == _BELOW and spec.bottom is not None:
         return f"<= {ceil(spec.bottom) - 1}"
     if side == _ABOVE and spec.top is not None:
@@ -287,7 +287,7 @@ def _integer_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal
 
 
 def _decimal_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal) -> str:
-    """Writes where a bin begins and the next one does, with the decimal places of what the job says of it."""
+    """Write where a bin begins and the next one does, with the decimal places of what the job says of it."""
     places = max(decimals(end) for end in (width, spec.origin, spec.bottom, spec.top) if end is not None)
     if side == _BELOW and spec.bottom is not None:
         return f"< {_digits(Fraction(spec.bottom), places)}"
@@ -298,14 +298,14 @@ def _decimal_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal
 
 
 def _digits(number: Fraction, places: int) -> str:
-    """Writes a number that has no more decimal places than these."""
+    """Write a number that has no more decimal places than these."""
     digits = str(abs(int(number * 10**places))).rjust(places + 1, "0")
     text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
     return f"-{text}" if number < 0 else text
 
 
 def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> GroupLevel:
-    """Bins values by how many are before them, and names bins by their first and last value."""
+    """Bin values by how many are before them, and names bins by their first and last value."""
     bins = (np.arange(len(values)) - origin) // width
     firsts = np.flatnonzero(np.diff(bins, prepend=bins[:1] - 1))
     lasts = np.append(firsts[1:], len(values))[: len(firsts)] - 1

@@ -54,7 +54,7 @@ NO_NUMBERS = ("nan", "inf", "-inf")
 
 
 def number_reader(kind: pa.DataType) -> Ends:
-    """Returns what reads the values of a type of numbers, dates or times, and the calendar units of the latter."""
+    """Return what reads the values of a type of numbers, dates or times, and the calendar units of the latter."""
     if pt.is_date(kind):
         return _day_ends
     if pt.is_timestamp(kind):
@@ -64,7 +64,7 @@ def number_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Returns from where to where a label reaches; None for what is no value and no range, or is a value without a place."""
+    """Return from where to where a label reaches; None for what is no value and no range, or is a value without a place."""
     if found := _RANGE.fullmatch(label):
         low, high = ends(found[1]), ends(found[2])
         return None if low is None or high is None else (low[0], high[1])
@@ -153,7 +153,7 @@ class Reading:
 
 
 def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray[np.int64]) -> ColumnLoss:
-    """Returns what the labels of a column lost.
+    """Return what the labels of a column lost.
 
     Args:
         reading: How they are read.
@@ -172,7 +172,7 @@ def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray
 
 
 def released_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
-    """Returns the same of a column whose values are all published as they are; ``records`` has shape (values,)."""
+    """Return the same of a column whose values are all published as they are; ``records`` has shape (values,)."""
     return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
 
 
@@ -189,7 +189,7 @@ def _priced(label: str | None, with_null: bool, price: Price, one: Fraction) -> 
 
 
 def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[str | None], list[bool]]:
-    """Returns labels without the null that stands beside a value, a range or values, and which of them had one."""
+    """Return labels without the null that stands beside a value, a range or values, and which of them had one."""
     names = frozenset(name for row in reading.rows for name in row)
 
     def inner(label: str | None) -> str | None:
@@ -205,7 +205,7 @@ def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[
 
 
 def _size(reading: Reading, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
-    """Returns how many values are listed, a null being one more where labels have any."""
+    """Return how many values are listed, a null being one more where labels have any."""
     return len(reading.rows) + (any(beside) or None in labels)
 
 
@@ -214,7 +214,7 @@ def _is_scale(kind: pa.DataType) -> bool:
 
 
 def _pricer(reading: Reading, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
-    """Returns what a label costs, ``*`` and the null beside it aside, given the ``share`` of a label and what ``one`` value costs."""
+    """Return what a label costs, ``*`` and the null beside it aside, given the ``share`` of a label and what ``one`` value costs."""
     told = list(dict.fromkeys(label for label in labels if label is not None and label != MASK))
     if reading.mask:
         return _of_beginnings(reading, told)
@@ -233,7 +233,7 @@ def _is_set(label: str) -> bool:
 
 
 def _of_names(reading: Reading, share: Fraction) -> Price:
-    """Prices labels of which nothing is known: a value of a column of sets costs nothing, and anything else its share of the labels."""
+    """Price labels of which nothing is known: a value of a column of sets costs nothing, and anything else its share of the labels."""
     return (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
 
 
@@ -262,7 +262,7 @@ def _ratio(part: Number, whole: Number) -> Fraction:
 
 
 def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
-    """Prices groups that are listed: of the finest level that has all labels or, where labels are of several, the largest called so."""
+    """Price groups that are listed: of the finest level that has all labels or, where labels are of several, the largest called so."""
     values = frozenset(row[0] for row in reading.rows)
     levels = _levels(reading)
     finest = next((level for level, groups in enumerate(levels) if all(label in groups for label in labels)), None)
@@ -281,7 +281,7 @@ def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
 
 
 def _levels(reading: Reading) -> list[dict[str, list[str]]]:
-    """Returns the listed values of each group by its name, level by level."""
+    """Return the listed values of each group by its name, level by level."""
     levels: list[dict[str, list[str]]] = [{} for _ in reading.rows[0]]
     for row in reading.rows:
         for level, name in enumerate(row):
@@ -290,7 +290,7 @@ def _levels(reading: Reading) -> list[dict[str, list[str]]]:
 
 
 def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str], number: Ends) -> dict[str, Fraction]:
-    """Returns the length of each group of numbers or dates over that of all that are published; nothing where any is no number."""
+    """Return the length of each group of numbers or dates over that of all that are published; nothing where any is no number."""
     reaches: dict[str, tuple[Number, Number]] = {}
     for label in labels:
         listed = max((groups.get(label, ()) for groups in levels), key=len, default=()) or (label,)
@@ -305,7 +305,7 @@ def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str
 
 
 def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
-    """Prices sets of values such as ``{a, b}``: their values over all that are listed, or else over all that labels name."""
+    """Price sets of values such as ``{a, b}``: their values over all that are listed, or else over all that labels name."""
     values = frozenset(row[0] for row in reading.rows if ", " in row[0])
     members = {label: _members(label, values) for label in labels if _is_set(label)}
     named = {each for found in members.values() for each in found} | {label for label in labels if label not in members}
@@ -314,7 +314,7 @@ def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
 
 
 def _members(label: str, values: frozenset[str]) -> list[str]:
-    """Returns the values of a set, of which some hold commas themselves: the longest that are listed, from the first on."""
+    """Return the values of a set, of which some hold commas themselves: the longest that are listed, from the first on."""
     pieces = label[1:-1].split(", ")
     found, first = [], 0
     while first < len(pieces):
@@ -327,7 +327,7 @@ def _members(label: str, values: frozenset[str]) -> list[str]:
 
 
 def _of_beginnings(reading: Reading, labels: Sequence[str]) -> Price:
-    """Prices common beginnings such as ``12***`` by the labels below them; a label without a mask is a value."""
+    """Price common beginnings such as ``12***`` by the labels below them; a label without a mask is a value."""
     stems = sorted({label.rstrip(reading.mask) for label in labels})
     # In order, a stem has another below it if the next one begins with it.
     following = [*stems[1:], ""]

@@ -52,7 +52,7 @@ class LabelAxis:
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
-    """Puts the values of a quasi-identifier in order.
+    """Put the values of a quasi-identifier in order.
 
     Args:
         qid: The quasi-identifier.
@@ -70,7 +70,7 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
 
 
 def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders values by what the levels of their hierarchy publish, coarsest first."""
+    """Order values by what the levels of their hierarchy publish, coarsest first."""
     levels = group_levels(name, spec, values, folder)
     order, spelt = np.lexsort([level.groups for level in levels]), written(values)
     positions = np.empty(len(order), np.int64)
@@ -87,7 +87,7 @@ def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Pat
 
 
 def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
+    """Order numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
     scale = value_scale(values)
     return _ascending(scale, values) if scale else _by_text(values)
 
@@ -98,7 +98,7 @@ def _ascending(scale: ValueScale, values: pa.Array) -> LabelAxis:
 
 
 def _ranges(scale: ValueScale, *, wide: bool) -> Reader:
-    """Reads ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
+    """Read ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
 
     def read(label: str) -> Span | None:
         if found := _RANGE.fullmatch(label):
@@ -118,7 +118,7 @@ def _pieces(texts: Iterable[str]) -> int:
 
 
 def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
-    """Returns the position of each key among all of them."""
+    """Return the position of each key among all of them."""
     order = sorted(range(len(keys)), key=keys.__getitem__)
     positions = np.empty(len(keys), np.int64)
     positions[order] = np.arange(len(keys))
@@ -126,7 +126,7 @@ def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
 
 
 def _by_text(values: pa.Array) -> LabelAxis:
-    """Orders values by their text, for common beginnings such as ``1*``."""
+    """Order values by their text, for common beginnings such as ``1*``."""
     # A moment that is published as text has a space between date and time.
     form = 1 if pa.types.is_timestamp(values.type) else 0
     texts = [spelt[form] for spelt in written(values)]
@@ -143,7 +143,7 @@ def _by_text(values: pa.Array) -> LabelAxis:
 
 
 def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
+    """Order codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
     length = len(spec.beginnings[0]) if spec.beginnings else 0
     sparse = (*spec.beginnings, "0" * length) if length else ()
     keys = [(not text.startswith(sparse), len(text), text) for text, *_ in written(values)]
@@ -174,7 +174,7 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
 
 
 def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself."""
+    """Order listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself."""
     listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
     spelt = written(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
@@ -196,6 +196,6 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
 
 
 def _place(row: Sequence[str], own: Sequence[str]) -> tuple[tuple[bool, str], ...]:
-    """Returns what a value is sorted by: its groups from the coarsest, those that are the null's own behind others, and then itself."""
+    """Return what a value is sorted by: its groups from the coarsest, those that are the null's own behind others, and then itself."""
     groups = [(bool(own) and label == own[level], label) for level, label in enumerate(row) if level]
     return (*reversed(groups), (False, row[0]))

@@ -53,14 +53,14 @@ class Spans:
         return found
 
     def covered(self, label: int) -> SpanPositions:
-        """Returns the positions that a label covers, ascending."""
+        """Return the positions that a label covers, ascending."""
         members = self.sets.get(label)
         if members is None:
             members = np.arange(self.low[label], self.high[label])
         return np.append(members, self.null) if label in self.nulls else members
 
     def owners(self, size: int) -> NDArray[np.int32] | None:
-        """Returns the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
+        """Return the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
         if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)
@@ -80,7 +80,7 @@ class Spans:
 
 
 def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
-    """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
+    """Read labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
 
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
     """
@@ -113,12 +113,12 @@ def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
 
 
 def _read(label: str, axis: LabelAxis) -> Span:
-    """Returns what a label that is no set covers, in whatever way it may be read."""
+    """Return what a label that is no set covers, in whatever way it may be read."""
     return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
 def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, SpanPositions | None]:
-    """Returns what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
+    """Return what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
     if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
         return None, None
     inner = label[1 : -len(_BESIDE_NULL)]
@@ -135,12 +135,12 @@ def _joined(parts: Sequence[SpanPositions | None]) -> SpanPositions | None:
 
 
 def _unquoted(member: str) -> str:
-    """Returns the value that a member of a set is."""
+    """Return the value that a member of a set is."""
     return found[1] if (found := _QUOTED.fullmatch(member)) else member
 
 
 def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
-    """Returns what pairs of bounds would be as text.
+    """Return what pairs of bounds would be as text.
 
     An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
     which covers nulls too.
@@ -161,7 +161,7 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool,
 
 
 def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Array]) -> bool:
-    """Tells whether the high bound of a level's bins belongs to them: it does for integers and ranks, and not for fractions.
+    """Return whether the high bound of a level's bins belongs to them: it does for integers and ranks, and not for fractions.
 
     Floats may be so large that a bound was rounded to one of the values below it, which is then covered all the same.
 
@@ -185,7 +185,7 @@ def _set_label(spans: Sequence[Span]) -> Span:
 
 
 def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
-    """Returns the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
+    """Return the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
 
     A value may hold a comma itself, so that every way of taking the list apart into values counts.
     """
@@ -221,7 +221,7 @@ FEW, AT_ONCE = 1000, 1 << 17
 def read_integer_labels(
     keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]
 ) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
-    """Reads the labels that are a whole number, or all from one to another.
+    """Read the labels that are a whole number, or all from one to another.
 
     Args:
         keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.

@@ -54,19 +54,19 @@ class ValuePublication(NamedTuple):
 
 
 def numeric(kind: pa.DataType) -> bool:
-    """Tells whether a type is of numbers."""
+    """Return whether a type is of numbers."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
 def plain_values(values: pa.Array) -> list[Any]:
-    """Returns values of a column as Python has them: moments as whole numbers of their unit, dates as days."""
+    """Return values of a column as Python has them: moments as whole numbers of their unit, dates as days."""
     if pt.is_date(values.type):
         return list(values.cast(pa.date32()).cast(pa.int32()).to_pylist())
     return list((values.cast(pa.int64()) if pt.is_timestamp(values.type) else values).to_pylist())
 
 
 def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Returns such values as a column of a type."""
+    """Return such values as a column of a type."""
     if pt.is_date(kind):
         return pa.array(values, pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -79,7 +79,7 @@ def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
-    """Returns what is published of the values of a column.
+    """Return what is published of the values of a column.
 
     Args:
         counts: The values, ascending, without null and what is no number.
@@ -197,7 +197,7 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Va
 
 
 def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
-    """Returns where the groups start that have the least squared error: from the first value on, each group from its last value back."""
+    """Return where the groups start that have the least squared error: from the first value on, each group from its last value back."""
     before = [0, *accumulate(one.first for one in counts)]
     numbers = [float(one.value) for one in counts]
     best: list[tuple[float, int]] = [(0.0, -1)]
@@ -225,5 +225,5 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
 
 
 def is_value(value: Any) -> bool:
-    """Tells whether something read from a source is a value: neither null nor what is no finite number."""
+    """Return whether something read from a source is a value: neither null nor what is no finite number."""
     return value is not None and not (isinstance(value, float) and not isfinite(value))

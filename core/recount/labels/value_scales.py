@@ -19,7 +19,7 @@ FRACTIONS = (3, 6, 9)
 
 
 def written(values: pa.Array) -> list[tuple[str, ...]]:
-    """Returns the texts of each value, the one in which releases write it first.
+    """Return the texts of each value, the one in which releases write it first.
 
     Numbers are their shortest decimal text, with or without ``.0``; booleans ``true`` and ``false``; dates and timestamps ISO, with ``T``
     or a space between, and the fraction of a second where it is not zero.
@@ -44,7 +44,7 @@ def written(values: pa.Array) -> list[tuple[str, ...]]:
 
 
 def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
-    """Returns one text of each value, of those that `written` has, and None for a null.
+    """Return one text of each value, of those that `written` has, and None for a null.
 
     Args:
         values: Shape (m,), of a type that a hierarchy can have.
@@ -58,21 +58,21 @@ def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
 
 
 def _number_texts(text: str) -> tuple[str, ...]:
-    """Returns the text of a number, and the same without exponent and without zeros at the end of its fraction."""
+    """Return the text of a number, and the same without exponent and without zeros at the end of its fraction."""
     plain = format(Decimal(text), "f") if "e" in text else text
     shortened = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return tuple(dict.fromkeys((text, shortened)))
 
 
 def local_moments(values: pa.Array) -> NDArray[np.datetime64]:
-    """Returns dates and timestamps as the calendar and the clock of their place show them, shape (m,)."""
+    """Return dates and timestamps as the calendar and the clock of their place show them, shape (m,)."""
     if pt.is_date(values.type):
         return np.asarray(values.cast(pa.date32()), "datetime64[D]")
     return np.asarray(pc.local_timestamp(values) if values.type.tz else values)
 
 
 def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
-    """Returns date and time without fraction zeros, and the offset from UTC where there is a zone."""
+    """Return date and time without fraction zeros, and the offset from UTC where there is a zone."""
     local = local_moments(values)
     texts = np.datetime_as_string(local).tolist() if len(local) else []
     if not values.type.tz:
@@ -82,7 +82,7 @@ def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
 
 
 def _moment_texts(moment: str, offset: str) -> tuple[str, ...]:
-    """Returns a moment with a fraction of as many digits as its unit has, or as say it all; without one where it is zero."""
+    """Return a moment with a fraction of as many digits as its unit has, or as say it all; without one where it is zero."""
     whole, _, fraction = moment.partition(".")
     shorter = [fraction[:digits] for digits in FRACTIONS if not fraction[digits:].strip("0")]
     ends = [f".{digits}" for digits in dict.fromkeys((fraction, *shorter))] if fraction.strip("0") else [""]
@@ -129,7 +129,7 @@ class ValueScale:
     _edges: dict[tuple[str, Edge, bool], int | None] = field(default_factory=dict, init=False, repr=False)
 
     def exact(self, text: str) -> Span | None:
-        """Returns where a value stands, or None for what is none."""
+        """Return where a value stands, or None for what is none."""
         if text.startswith(_NO_VALUE):
             return None
         if text == "nan" and len(self.keys) < len(self.positions):
@@ -139,7 +139,7 @@ class ValueScale:
         return None if first is None or after is None else (first, max(first, after))
 
     def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
-        """Returns what lies between two ends, None being open; None where an end is no value of this scale.
+        """Return what lies between two ends, None being open; None where an end is no value of this scale.
 
         Args:
             low: The low end, which belongs to the range.
@@ -175,7 +175,7 @@ class ValueScale:
         return key + sign * _DAY if wide and self.days is not None else key
 
     def unit(self, label: str) -> Span | None:
-        """Returns what lies in a day, month, quarter, year or decade; None for what is none of these, or on a scale of numbers."""
+        """Return what lies in a day, month, quarter, year or decade; None for what is none of these, or on a scale of numbers."""
         edges = calendar_days(label) if self.days is not None else None
         if edges is None or self.days is None:
             return None
@@ -184,7 +184,7 @@ class ValueScale:
 
 
 def value_scale(values: pa.Array) -> ValueScale | None:
-    """Returns the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
+    """Return the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):
         keys = np.asarray(values)
@@ -216,7 +216,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
 
 
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
-    """Returns the whole numbers beside an end, none beyond the least and the most that the column can hold."""
+    """Return the whole numbers beside an end, none beyond the least and the most that the column can hold."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
     if isinstance(number, Decimal) and number.is_finite() and number.adjusted() > FAR_OUT:
         # Written out it would have as many digits as whoever forged it likes, and no column holds it.
@@ -227,7 +227,7 @@ def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> End
 
 
 def _rounded(text: str, dtype: np.dtype[Any]) -> Ends:
-    """Returns the float that an end is rounded to; the ones beside it where the end is not that float's own text."""
+    """Return the float that an end is rounded to; the ones beside it where the end is not that float's own text."""
     nearest = dtype.type(text)
     if not np.isfinite(nearest) or Decimal(str(nearest)) == Decimal(text):
         return nearest, nearest, nearest
@@ -247,7 +247,7 @@ def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
 
 
 def calendar_days(label: str) -> tuple[np.datetime64, np.datetime64] | None:
-    """Returns where a calendar unit begins and where the next one does; None for what is none."""
+    """Return where a calendar unit begins and where the next one does; None for what is none."""
     try:
         if found := re.fullmatch(r"(-?[0-9]{4,})-Q([1-4])", label):
             month = np.datetime64(found[1], "M") + 3 * (int(found[2]) - 1)

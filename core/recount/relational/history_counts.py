@@ -40,7 +40,7 @@ class ReadTable:
         return list(dict.fromkeys([*self.key, *(column for columns in self.references.values() for column in columns)]))
 
     def at(self, column: str) -> str:
-        """Returns the name under which a column of key, references or values is kept, which no name of a job can be mistaken for."""
+        """Return the name under which a column of key, references or values is kept, which no name of a job can be mistaken for."""
         return f"c{[*self.linking, *self.sensitive].index(column)}"
 
 
@@ -70,18 +70,18 @@ class TablesRecount:
 
 
 def row_text(table: ReadTable, alias: str) -> str:
-    """Returns the expression for the labels of a row as one text; a null is told from every text."""
+    """Return the expression for the labels of a row as one text; a null is told from every text."""
     values = [f"coalesce(length({alias}.{name}::VARCHAR)::VARCHAR || ':' || {alias}.{name}::VARCHAR, '-')" for name in table.qids]
     return f"concat_ws('', '{len(table.qids)};'{''.join(f', {value}' for value in values)})"
 
 
 def reference_there_sql(columns: Sequence[str], alias: str) -> str:
-    """Returns the condition that a reference is there."""
+    """Return the condition that a reference is there."""
     return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
 
 
 def nearest_reference(table: ReadTable, alias: str) -> str:
-    """Returns the expression for the number of the nearest reference of a row that is there; null where none is."""
+    """Return the expression for the number of the nearest reference of a row that is there; null where none is."""
     numbered = list(enumerate(table.references.values()))
     return (
         "CASE " + " ".join(f"WHEN {reference_there_sql(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
@@ -89,12 +89,12 @@ def nearest_reference(table: ReadTable, alias: str) -> str:
 
 
 def below_view(table: ReadTable) -> str:
-    """Returns the name of the rows of a table with the text of each and of all that is below it."""
+    """Return the name of the rows of a table with the text of each and of all that is below it."""
     return f'"below {table.name}"'
 
 
 def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Returns the statement that makes the texts of a table's rows, given those of the tables that hang from it.
+    """Return the statement that makes the texts of a table's rows, given those of the tables that hang from it.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -130,12 +130,12 @@ def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def alias_of(table: ReadTable) -> str:
-    """Returns the name that a joined table has in a statement."""
+    """Return the name that a joined table has in a statement."""
     return f'"of {table.name}"'
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Returns the statement that counts persons, histories, the smallest of them, and persons whose history fewer than k share."""
+    """Return the statement that counts persons, histories, the smallest of them, and persons whose history fewer than k share."""
     return f"""
         WITH histories AS (SELECT count(*) AS persons FROM {below_view(unit)} GROUP BY text)
         SELECT coalesce(sum(persons), 0)::BIGINT, count(*), coalesce(min(persons), 0),
@@ -145,13 +145,13 @@ def histories_sql(unit: ReadTable, k: int) -> str:
 
 
 def persons_of_histories_sql(unit: ReadTable) -> str:
-    """Returns the statement of ``k0`` …, the key of each person, and ``text``, the number of the person's history."""
+    """Return the statement of ``k0`` …, the key of each person, and ``text``, the number of the person's history."""
     keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
     return f"SELECT {keys}text FROM {below_view(unit)}"
 
 
 def key_faults_sql(table: ReadTable) -> str:
-    """Returns the statement that counts rows without a whole key, and keys that name more than one row."""
+    """Return the statement that counts rows without a whole key, and keys that name more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)
     return f"""
         SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key, "m")}),
@@ -160,7 +160,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Returns the statement that makes the person of each row by each of its references, as a number of the unit's row.
+    """Return the statement that makes the person of each row by each of its references, as a number of the unit's row.
 
     A row is nobody's where one of its references is there and finds no row: such orphans are refused, or left out.
 
@@ -199,18 +199,18 @@ def _differ(references: int) -> str:
 
 
 def owner_view(table: ReadTable) -> str:
-    """Returns the name of the rows of a table with the person of each."""
+    """Return the name of the rows of a table with the person of each."""
     return f'"owners {table.name}"'
 
 
 def unit_owners_sql(unit: ReadTable) -> str:
-    """Returns the statement that numbers the persons."""
+    """Return the statement that numbers the persons."""
     keys = "".join(f"m.{column} AS {unit.at(column)}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
     return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
 def owner_faults_sql(table: ReadTable) -> str:
-    """Returns the statement that counts what is wrong with the rows of a table, given the person of each.
+    """Return the statement that counts what is wrong with the rows of a table, given the person of each.
 
     That is rows of nobody, rows whose references find different persons, the most rows of a person, and for each reference the rows in
     which it is there and finds no row.
@@ -224,7 +224,7 @@ def owner_faults_sql(table: ReadTable) -> str:
 
 
 def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
-    """Returns the statement of ``combination``, ``person`` and ``value``: each value of a person once, with the person's history.
+    """Return the statement of ``combination``, ``person`` and ``value``: each value of a person once, with the person's history.
 
     It is right because the unit's keys are unique, so that each person has one history.
     """
@@ -235,13 +235,13 @@ def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
 
 
 def source_value_persons_sql(table: ReadTable, column: str) -> str:
-    """Returns the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
+    """Return the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
     rows = f"(SELECT person, {table.at(column)} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
     return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
 
 
 def same_keys_sql(table: ReadTable, source: str) -> str:
-    """Returns the statement that counts published keys that are keys of the source."""
+    """Return the statement that counts published keys that are keys of the source."""
     same = " AND ".join(f"m.{column}::VARCHAR = s.{column}::VARCHAR" for column in table.key)
     return f"SELECT count(*) FROM {table.relation} AS m SEMI JOIN {source} AS s ON {same}"

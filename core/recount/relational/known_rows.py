@@ -12,7 +12,7 @@ from core.recount.relational.history_counts import ReadTable, below_view, owner_
 
 
 def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Returns the statement that makes the rows right below persons: ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
+    """Return the statement that makes the rows right below persons: ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
 
     Args:
         unit: With the persons numbered already.
@@ -39,7 +39,7 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_sql(unit: ReadTable, places: int, most: int) -> str:
-    """Returns the statement that counts the choices that fewer than ``k`` persons share and the least that one shares, given ``items``.
+    """Return the statement that counts the choices that fewer than ``k`` persons share and the least that one shares, given ``items``.
 
     It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
     these persons.

@@ -31,11 +31,11 @@ class FolderQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Lays a call there, for its owner alone."""
+        """Lay a call there, for its owner alone."""
         write_atomically(self.folder / name, lambda part: part.write_bytes(content))
 
     def take(self, name: str) -> bytes:
-        """Returns a call."""
+        """Return a call."""
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -45,29 +45,29 @@ class FolderQueue:
             raise RunnerError.not_shared(str(self.folder)) from None
 
     def remove(self, name: str) -> None:
-        """Takes a call away, if it is there."""
+        """Take a call away, if it is there."""
         (self.folder / name).unlink(missing_ok=True)
 
     def name(self, path: Path) -> list[str]:
-        """Returns what a path is called: it is the same everywhere."""
+        """Return what a path is called: it is the same everywhere."""
         return ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Returns the path of a name."""
+        """Return the path of a name."""
         return Path(name[1])
 
     def store_name(self, store: Store) -> str:
-        """Returns what a store is called: its folder."""
+        """Return what a store is called: its folder."""
         return str(store.folder)
 
     def store(self, name: str) -> Store:
-        """Returns the store of a name."""
+        """Return the store of a name."""
         return _store_in(Path(name))
 
 
 @cache
 def _store_in(folder: Path) -> Store:
-    """Returns the store of a folder; the calls of a worker share what they load."""
+    """Return the store of a folder; the calls of a worker share what they load."""
     return Store(folder)
 
 
@@ -84,27 +84,27 @@ class BucketQueue:
     folder: Path
 
     def add_call(self, name: str, content: bytes) -> None:
-        """Lays a call there."""
+        """Lay a call there."""
         self.bucket.write(f"{CALLS}/{name}", content)
 
     def take(self, name: str) -> bytes:
-        """Returns a call."""
+        """Return a call."""
         content = self.bucket.read(f"{CALLS}/{name}")
         if content is None:
             raise WithdrawnError
         return content
 
     def remove(self, name: str) -> None:
-        """Takes a call away, if it is there."""
+        """Take a call away, if it is there."""
         self.bucket.remove([f"{CALLS}/{name}"])
 
     def name(self, path: Path) -> list[str]:
-        """Returns what a path is called: one of the work by its place in it, any other is the same everywhere."""
+        """Return what a path is called: one of the work by its place in it, any other is the same everywhere."""
         within = path.is_relative_to(self.folder)
         return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
 
     def path(self, name: list[str]) -> Path:
-        """Returns the path here of a name; of an artefact after it was fetched."""
+        """Return the path here of a name; of an artefact after it was fetched."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)
@@ -112,11 +112,11 @@ class BucketQueue:
         return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
 
     def store_name(self, store: Store) -> str:
-        """Returns what the store is called: there is one."""
+        """Return what the store is called: there is one."""
         return self.bucket.address
 
     def store(self, name: str) -> Store:
-        """Returns the store of this machine."""
+        """Return the store of this machine."""
         return _at_hand(self)[0]
 
 
@@ -124,7 +124,7 @@ CallQueue = FolderQueue | BucketQueue
 
 
 def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
-    """Returns where the calls of a phase lie."""
+    """Return where the calls of a phase lie."""
     if isinstance(work, BucketWork):
         return BucketQueue(work.store.bucket, work.folder)
     return FolderQueue(private_folder(spill / "calls" / phase))
@@ -155,7 +155,7 @@ def _at_hand(queue: BucketQueue) -> tuple[BucketStore, Path]:
 
 
 def let_go(queue: BucketQueue | None = None) -> None:
-    """Removes what this process, a worker, has of a run's work.
+    """Remove what this process, a worker, has of a run's work.
 
     Args:
         queue: Where the calls of the run lie; of all runs if it is left out.

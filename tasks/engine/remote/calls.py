@@ -39,12 +39,12 @@ class CallKey:
     secret: bytes = field(default_factory=lambda: AESGCM.generate_key(256), repr=False)
 
     def encrypt(self, name: str, content: bytes) -> bytes:
-        """Returns the content of a call as it may lie anywhere."""
+        """Return the content of a call as it may lie anywhere."""
         nonce = secrets.token_bytes(NONCE)
         return nonce + AESGCM(self.secret).encrypt(nonce, content, name.encode())
 
     def opened(self, name: str, sealed: bytes) -> bytes:
-        """Returns the content of a call."""
+        """Return the content of a call."""
         try:
             return AESGCM(self.secret).decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except (InvalidTag, ValueError):
@@ -69,7 +69,7 @@ class Failure:
     transient: bool = False
 
     def error(self) -> SkaldError:
-        """Returns the error as it was raised."""
+        """Return the error as it was raised."""
         # Some kinds make their sentence of other arguments; here it is made.
         error = self.kind.__new__(self.kind, self.sentence)
         error.transient = self.transient
@@ -95,7 +95,7 @@ class Order:
 
 @contextmanager
 def call_address(queue: CallQueue, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
-    """Lays a call out until the block ends.
+    """Lay a call out until the block ends.
 
     Args:
         queue: Where it lies meanwhile.
@@ -122,7 +122,7 @@ class RemoteCalls(ABC):
         self._queue, self._key, self._waiting = queue, CallKey(), set[str]()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and waits for its result."""
+        """Make a call and wait for its result."""
         with call_address(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
@@ -132,16 +132,16 @@ class RemoteCalls(ABC):
 
     @abstractmethod
     def answer(self, order: Order) -> Any:
-        """Has a worker fulfil an order, and returns what it answers."""
+        """Have a worker fulfil an order, and return what it answers."""
 
     def withdraw(self) -> None:
-        """Lets calls that no worker has begun return at once; those that are being made come to their end."""
+        """Let calls that no worker has begun return at once; those that are being made come to their end."""
         for name in list(self._waiting):
             self._queue.remove(name)
 
 
 def fulfil(order: Order) -> Any:
-    """Makes a call; runs on a worker, and raises nothing.
+    """Make a call; runs on a worker, and raise nothing.
 
     Returns:
         What the function returns, or a `Failure`.
@@ -153,7 +153,7 @@ def fulfil(order: Order) -> Any:
 
 
 def result_of(answer: Any) -> Any:
-    """Returns what a call returned."""
+    """Return what a call returned."""
     if isinstance(answer, Failure):
         raise answer.error()
     return answer
@@ -170,12 +170,12 @@ def _fulfil(order: Order) -> Any:
 
 
 def code_versions(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
-    """Returns the versions that decide over the bytes of a release, and the code of a call: so that keys are the same everywhere."""
+    """Return the versions that decide over the bytes of a release, and the code of a call: so that keys are the same everywhere."""
     modules = {function.__module__, *([function.module_name(arguments[0])] if isinstance(function, Step) else ())}
     return {**release_versions(), **{module: code_of(module) for module in modules}}
 
 
 @cache
 def release_versions() -> Mapping[str, str]:
-    """Returns the versions that decide over the bytes of a release."""
+    """Return the versions that decide over the bytes of a release."""
     return {package: version for package, version in versions().items() if package not in MAY_DIFFER}

@@ -35,20 +35,20 @@ class BufferPositions(Protocol):
     """How the work of a run is called where both sides understand it."""
 
     def name(self, path: Path) -> list[str]:
-        """Returns what a path is called."""
+        """Return what a path is called."""
 
     def path(self, name: list[str]) -> Path:
-        """Returns the path here of what is called so."""
+        """Return the path here of what is called so."""
 
     def store_name(self, store: Store) -> str:
-        """Returns what a store is called."""
+        """Return what a store is called."""
 
     def store(self, name: str) -> Store:
-        """Returns the store here of what is called so."""
+        """Return the store here of what is called so."""
 
 
 def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: BufferPositions) -> bytes:
-    """Returns a call as bytes.
+    """Return a call as bytes.
 
     Args:
         function: A function of a module of ours, or a step.
@@ -59,7 +59,7 @@ def encoded(function: Callable[..., Any], arguments: tuple[Any, ...], places: Bu
 
 
 def decoded(content: bytes, places: BufferPositions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Returns function and arguments of a call."""
+    """Return function and arguments of a call."""
     name, said = json.loads(content)
     function = _named(name)
     if not isinstance(function, FunctionType | Step) or function.__module__ != name[0]:
@@ -84,7 +84,7 @@ def _ours(name: list[str]) -> list[str]:
 
 
 def _said(value: Any, places: BufferPositions) -> Any:
-    """Returns a value as JSON can say it: plain ones as they are, all others as a list of a kind and what it holds."""
+    """Return a value as JSON can say it: plain ones as they are, all others as a list of a kind and what it holds."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     kind = next((kind for kind, takes in _TAKES.items() if takes(value)), None)

@@ -37,7 +37,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.workers = workers
 
     def duplicate(self) -> ProcessesTaskRunner:
-        """Returns a runner with as many processes."""
+        """Return a runner with as many processes."""
         return type(self)(self.workers)
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         self.pool.shutdown(cancel_futures=True)
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
-        """Returns what makes the calls of one phase."""
+        """Return what makes the calls of one phase."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 
 
@@ -63,7 +63,7 @@ class ProcessCalls(RemoteCalls):
         self._pool, self._phase = pool, phase
 
     def answer(self, order: Order) -> Any:
-        """Has an order fulfilled."""
+        """Have an order fulfilled."""
         try:
             return self._pool.submit(fulfil, order).result()
         except BrokenProcessPool:

@@ -60,7 +60,7 @@ class WrittenTables:
     levels: Mapping[str, Mapping[str, int | None]]
 
     def read(self, table: str) -> ReadTable:
-        """Returns a table as a reader joins it."""
+        """Return a table as a reader joins it."""
         spec, chain = self.job.tables[table], self.job.tree.chains[table]
         nearest_last = sorted(spec.referring, key=chain.index)
         paths = ", ".join(literal(str(path)) for path in self.files[table])
@@ -75,12 +75,12 @@ class WrittenTables:
 
 
 def originals_of(job: TablesJob) -> dict[str, Original | None]:
-    """Returns the source of each table as far as it is at hand."""
+    """Return the source of each table as far as it is at hand."""
     return {table: original_of(table_job(job, table)) for table in job.tables}
 
 
 def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Path | None = None) -> TablesRecount:
-    """Counts the histories of the written tables as a reader would join them, and holds every table against its source.
+    """Count the histories of the written tables as a reader would join them, and holds every table against its source.
 
     Args:
         written: The files, the job and the sources.
@@ -125,7 +125,7 @@ def recount_tables(written: WrittenTables, spill: Path, what: str, histories: Pa
 
 
 def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> TablesRecount:
-    """Counts histories, from the tables that nothing hangs from upwards."""
+    """Count histories, from the tables that nothing hangs from upwards."""
     tree = written.job.tree
     for table in reversed(tree.tables):
         children = [tables[child] for child in tree.hangs_from(table) if table in tables[child].references]
@@ -138,7 +138,7 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
 def _by_known_rows(
     job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], found: TablesRecount, most: int
 ) -> tuple[TablesRecount, list[str]]:
-    """Counts every choice of at most so many rows; returns what was counted with the persons of the one that fewest share, and faults."""
+    """Count every choice of at most so many rows; return what was counted with the persons of the one that fewest share, and faults."""
     unit = tables[job.tree.unit]
     children = [table for table in tables.values() if unit.name in table.references]
     if children:
@@ -151,7 +151,7 @@ def _by_known_rows(
 def _joined(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> tuple[dict[str, int], list[str]]:
-    """Joins every table to its persons; returns the most rows of a person in each, and what is wrong with keys and references."""
+    """Join every table to its persons; return the most rows of a person in each, and what is wrong with keys and references."""
     faults, most_rows = [], {}
     for table, read in tables.items():
         if read.key:
@@ -175,7 +175,7 @@ def _joined(
 
 
 def _column_faults(written: WrittenTables, table: str) -> list[str]:
-    """Returns whether the columns of a table's files are not those that the job publishes, in its order."""
+    """Return whether the columns of a table's files are not those that the job publishes, in its order."""
     spec = written.job.tables[table]
     linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
     before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
@@ -196,7 +196,7 @@ def _column_faults(written: WrittenTables, table: str) -> list[str]:
 def _held_against_source(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
 ) -> tuple[dict[str, float], list[str]]:
-    """Holds the rows of a table against its source; returns what its labels lost, and what is wrong."""
+    """Hold the rows of a table against its source; return what its labels lost, and what is wrong."""
     table, of_table = read.name, table_job(written.job, read.name)
     linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
@@ -216,7 +216,7 @@ def _held_against_source(
 
 
 def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
-    """Counts published keys that have not the form of the pseudonyms that the job asks for."""
+    """Count published keys that have not the form of the pseudonyms that the job asks for."""
     faults = []
     for one in job.tables[read.name].columns.pseudonyms:
         form = treatment_kind(one.treatment).form(one.treatment)
@@ -227,7 +227,7 @@ def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, rea
 
 
 def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None:
-    """Returns the levels that labels must be of: those that the release says, or any where the job's method gives rows their own."""
+    """Return the levels that labels must be of: those that the release says, or any where the job's method gives rows their own."""
     names, levels = [qid.name for qid in job.columns.quasi_identifiers], written.levels.get(table, {})
     if written.job.is_local:
         return claimed_levels(names, [], starred=False)
@@ -236,7 +236,7 @@ def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
-    """Counts the labels that tell values which the job hides."""
+    """Count the labels that tell values which the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
         if qid.hides:

@@ -28,7 +28,7 @@ def value_faults(
     tables: Mapping[str, ReadTable],
     whole: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Returns which promises of sensitive columns histories break.
+    """Return which promises of sensitive columns histories break.
 
     A history without a row of a table publishes no value of it, and is not asked.
 

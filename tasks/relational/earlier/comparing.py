@@ -36,7 +36,7 @@ class ComparedTables:
     said: dict[str, Any]
 
     def note(self, manifest: TablesManifest) -> Registered | None:
-        """Notes the release before it is published; it is not believed unless it is."""
+        """Note the release before it is published; it is not believed unless it is."""
         if self.registry is None:
             return None
         known, job = self.known, self.known.run.job
@@ -68,7 +68,7 @@ class ComparedTables:
 
 @contextmanager
 def compared_tables(known: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
-    """Holds a release against earlier ones; the registry stays locked, so that of two releases at once one knows of the other."""
+    """Hold a release against earlier ones; the registry stays locked, so that of two releases at once one knows of the other."""
     with open_registry(known.run.job) as registry:
         joining = Joining()
         with known.run.phase("overlaps"):

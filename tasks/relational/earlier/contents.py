@@ -53,7 +53,7 @@ class RowBatch(NamedTuple):
     digests: list[Digests]
 
     def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Returns which rows are somebody's and not gone; ``gone`` is of all rows of the table."""
+        """Return which rows are somebody's and not gone; ``gone`` is of all rows of the table."""
         known = self.whose >= 0
         return known if gone is None else known & ~gone[self.first : self.first + len(self.whose)]
 
@@ -92,7 +92,7 @@ class PersonRows:
         return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Returns which rows of each table are not published though their person may be, shape (rows,)."""
+        """Return which rows of each table are not published though their person may be, shape (rows,)."""
         given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
         gone = dict[str, NDArray[np.bool_]]()
         for table in given.job.tree.tables:
@@ -108,7 +108,7 @@ class PersonRows:
         return gone
 
     def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False) -> Iterator[RowBatch]:
-        """Yields the rows of a table in their order.
+        """Yield the rows of a table in their order.
 
         Args:
             table: The table.
@@ -130,7 +130,7 @@ class PersonRows:
                     first += batch.num_rows
 
     def _digester(self, table: str, column: str, *, published: bool) -> Callable[[pa.Array], Digests]:
-        """Returns what makes digests of the carried values of a column."""
+        """Return what makes digests of the carried values of a column."""
         given, own = self.given, self.given.tables[table]
         if column in own.qids:
             domain = given.codings[table].domains[own.qids.index(column)]
@@ -151,7 +151,7 @@ class PersonRows:
         return f"q{own.qids.index(column)}" if column in own.qids else f"p{own.table.source.payload.index(column)}"
 
     def persons(self, key: Sequence[str]) -> Digests:
-        """Returns the digest of each person, shape (persons,): equal to that of whoever names persons by the same columns."""
+        """Return the digest of each person, shape (persons,): equal to that of whoever names persons by the same columns."""
         own, parts = self.given.tables[self.given.job.tree.unit], []
         places = [own.place(column) for column in key]
         kinds = [working_type(own.table.source.columns.field(column).type) for column in key]
@@ -177,7 +177,7 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Returns ``content``, ``person``, ``untreated`` and ``value_0`` … of each person, in the order of the unit's rows."""
+        """Return ``content``, ``person``, ``untreated`` and ``value_0`` … of each person, in the order of the unit's rows."""
         found = {"content": self._together(self.by.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
@@ -187,7 +187,7 @@ class KeptPersons:
         return pa.table(found)
 
     def sets(self) -> pa.Table:
-        """Returns ``column``, ``digest`` and ``value`` of each set of values, where a person may have several."""
+        """Return ``column``, ``digest`` and ``value`` of each set of values, where a person may have several."""
         nothing = np.empty(0, np.uint64)
         parts = [(np.empty(0, np.int64), nothing, nothing)]
         for number, held in self._sets.items():
@@ -196,7 +196,7 @@ class KeptPersons:
         return pa.table(dict(zip(("column", "digest", "value"), map(np.concatenate, zip(*parts, strict=True)), strict=True)))
 
     def _together(self, names: Sequence[str], *, published: bool = False) -> Digests:
-        """Returns the digest of what each person's rows hold in some columns: of the unit's, then of each other table's."""
+        """Return the digest of what each person's rows hold in some columns: of the unit's, then of each other table's."""
         given = self.rows.given
         unit, by_table = given.job.tree.unit, dict[str, list[str]]()
         for name in names:
@@ -255,7 +255,7 @@ def _sets(given: PersonRows, item: ByColumns, path: Path) -> int:
 
 
 def write_digests(table: pa.Table, path: Path) -> int:
-    """Writes digests, which look like chance; returns how many rows there are."""
+    """Write digests, which look like chance; return how many rows there are."""
     pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
     return len(table)
 
@@ -289,7 +289,7 @@ class NumberedHistories(NamedTuple):
 
 
 def _classes(given: PersonRows, item: NumberedHistories, path: Path) -> int:
-    """Writes the history of each person, numbered in the order of persons; -1 of those who are not published."""
+    """Write the history of each person, numbered in the order of persons; -1 of those who are not published."""
     tables = given.given
     keys = [f"k{place}" for place in range(len(tables.job.tables[tables.job.tree.unit].key))]
     known = pq.read_table(given.store.path(tables.keys[tables.job.tree.unit]), columns=["row", *keys])

@@ -45,7 +45,7 @@ class ShownTables:
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
-        """Returns a table as it is joined."""
+        """Return a table as it is joined."""
         spec, chain = self.job.tables[name], self.job.tree.chains[name]
         paths = ", ".join(literal(str(path)) for path in self.files[name])
         labels = [qid.name for qid in spec.columns.quasi_identifiers]
@@ -87,7 +87,7 @@ DISCLOSED_PERSONS = FileStep(
 
 
 def disclosed_by_tables(given: ShownTables) -> list[Disclosed]:
-    """Returns what a release discloses under the unit's pseudonyms; nothing where they are its own."""
+    """Return what a release discloses under the unit's pseudonyms; nothing where they are its own."""
     lasting = lasting_key(given.job)
     if lasting is None:
         return []

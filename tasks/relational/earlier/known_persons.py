@@ -50,7 +50,7 @@ class ComparablePersons(KnownRecords):
 
     @classmethod
     def of(cls, given: ReleasedTables, histories: NumberedHistories) -> ComparablePersons:
-        """Returns the persons of a release."""
+        """Return the persons of a release."""
         job = persons_job(given.job)
         run, rows = replace(given.run, job=job), PersonRows(given)
         return cls(run=run, source=_source(given, rows), rows=rows, histories=histories)
@@ -64,21 +64,21 @@ class ComparablePersons(KnownRecords):
         return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
 
     def sketches(self, columns: Columns) -> Sketches:
-        """Returns the sketch of what the persons' rows hold in some columns, and that of the persons."""
+        """Return the sketch of what the persons' rows hold in some columns, and that of the persons."""
         if columns not in self._sketches:
             by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
             self._sketches[columns] = sketches_of(pq.read_table(self.run.store.path(self.digest_tables(by)[0])))
         return self._sketches[columns]
 
     def parts(self, by: Digested) -> Sequence[Part]:
-        """Returns the persons with their histories and digests."""
+        """Return the persons with their histories and digests."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(by)
         return [Part(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
 
     def digest_tables(self, by: Digested) -> tuple[Artifact, Artifact]:
-        """Returns the digests of the persons in some columns, and what digests of several values stand for."""
+        """Return the digests of the persons in some columns, and what digests of several values stand for."""
         item = ByColumns(by, tuple(name for name, _ in self.person))
         made = KeptPersons(self.rows, *item)
 
@@ -89,7 +89,7 @@ class ComparablePersons(KnownRecords):
 
 
 def _source(given: ReleasedTables, rows: PersonRows) -> ChunkedSource:
-    """Returns all tables as one source of persons: a record each, with the columns that all tables tell of one."""
+    """Return all tables as one source of persons: a record each, with the columns that all tables tell of one."""
     unit = given.tables[given.job.tree.unit].table.source
     fields = [given.tables[table].table.source.columns.field(column).with_name(name) for name, (table, column) in rows.columns.items()]
     payload = [of_persons(given.job, name, column) for name, table in given.tables.items() for column in table.table.source.payload]

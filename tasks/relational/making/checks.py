@@ -47,7 +47,7 @@ class TableSet:
 
 
 def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Refuses references whose types are not those of the keys that they refer to."""
+    """Refuse references whose types are not those of the keys that they refer to."""
     faults = []
     for name, table in tables.items():
         for other, columns in job.tables[name].referring.items():
@@ -65,7 +65,7 @@ def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
 
 
 def key_counts_sql(relation: str, columns: list[str]) -> str:
-    """Returns the statement that counts rows without a whole key, and keys that name more than one row.
+    """Return the statement that counts rows without a whole key, and keys that name more than one row.
 
     It is right because GROUP BY has each combination once, and count(*) FILTER looks at each row by itself.
     """
@@ -77,7 +77,7 @@ def key_counts_sql(relation: str, columns: list[str]) -> str:
 
 
 def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -> str:
-    """Returns the statement that counts rows whose reference is whole and finds no row.
+    """Return the statement that counts rows whose reference is whole and finds no row.
 
     It is right because an anti join keeps each row on the left that has no partner, once.
     """
@@ -87,13 +87,13 @@ def orphans_sql(relation: str, mine: list[str], other: str, theirs: list[str]) -
 
 
 def nobody_sql(relation: str, references: list[list[str]]) -> str:
-    """Returns the statement that counts rows none of whose references is whole: they are nobody's."""
+    """Return the statement that counts rows none of whose references is whole: they are nobody's."""
     lacking = " AND ".join("(" + " OR ".join(f"{column} IS NULL" for column in columns) + ")" for columns in references)
     return f"SELECT count(*) FROM {relation} WHERE {lacking}"
 
 
 def _check(given: TableSet, _: None, path: Path) -> int:
-    """Counts what is wrong with keys and references; counts and names, never a value."""
+    """Count what is wrong with keys and references; counts and names, never a value."""
     found = []
     with connect(given.run.job, given.run.spill) as connection:
         for name, table in given.tables.items():
@@ -120,7 +120,7 @@ RELATED = FileStep("related", make=_check, reads=lambda given, _: given.key, suf
 
 
 def check_relations(given: TableSet) -> None:
-    """Refuses tables whose keys or references are not as the job says; tells all faults at once."""
+    """Refuse tables whose keys or references are not as the job says; return all faults at once."""
     made = one(given.run, RELATED, given, None, "keys and references")
     if faults := list(_sentences(json.loads(given.store.path(made).read_text()), refuse=given.job.orphans == "refuse")):
         raise RelationError(faults)

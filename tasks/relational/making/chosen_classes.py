@@ -75,7 +75,7 @@ class ChosenClasses:
 
 
 def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dict[str, NDArray[np.int64]]:
-    """Returns the rows of persons who are published that find no partner, of each table below the unit.
+    """Return the rows of persons who are published that find no partner, of each table below the unit.
 
     Args:
         given: The tables.
@@ -90,7 +90,7 @@ def withheld_rows(given: HistoryTables, item: MatchedTables, kept: Flags) -> dic
 
 
 def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
-    """Leaves out classes: those that lose most rows until the limit is kept, then those whose values break a promise."""
+    """Leave out classes: those that lose most rows until the limit is kept, then those whose values break a promise."""
     job, classes = given.job, classes_of_persons(given, item.classes)
     count, most = int(classes.max(initial=LEFT_OUT)) + 1, floor(Fraction(job.suppression.limit) * given.persons)
     owners = np.where(classes == LEFT_OUT, count, classes).astype(np.int64)
@@ -118,7 +118,7 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
 def _within_rows(
     given: HistoryTables, item: MatchedTables, members: tuple[NDArray[np.int64], NDArray[np.int64]], left_out: Flags, most: int
 ) -> bool:
-    """Leaves out the classes that lose most rows for each person; returns whether the limit of every table is kept that way.
+    """Leave out the classes that lose most rows for each person; return whether the limit of every table is kept that way.
 
     Args:
         given: The tables.
@@ -147,7 +147,7 @@ def _within_rows(
 
 
 def _loss(given: HistoryTables, item: MatchedTables, kept: Flags) -> float:
-    """Returns what all values cost: those of published rows by their labels, all others 1."""
+    """Return what all values cost: those of published rows by their labels, all others 1."""
     total = 0.0
     for table in given.codings:
         numbers, ladders = given.numbers(table), level_tables_of_table(given, table)
@@ -188,7 +188,7 @@ PUBLISHED_CLASSES = FileStep(
 
 
 def choose_classes(given: HistoryTables) -> ChosenClasses:
-    """Cuts persons into classes in two ways, matches their rows, and takes the way that loses less."""
+    """Cut persons into classes in two ways, matches their rows, and take the way that loses less."""
     found = []
     for way in WAYS:
         classes = class_persons(given, way)

@@ -14,7 +14,7 @@ from tasks.relational.making.profiles import HistoryTables, branch_node, flat_gr
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
-    """Returns which persons are published at a node, shape (persons,).
+    """Return which persons are published at a node, shape (persons,).
 
     Args:
         given: The tables.
@@ -30,7 +30,7 @@ def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[n
 
 
 def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tuple[NDArray[np.int64], Lanes]]:
-    """Returns where the rows of each person begin, and their digests, of each table of a branch that has rows right below persons."""
+    """Return where the rows of each person begin, and their digests, of each table of a branch that has rows right below persons."""
     of_branch, found = branch_node(given, node, branch), []
     below = lanes_below(given, of_branch)
     for table in given.job.tree.within(branch):

@@ -82,14 +82,14 @@ class NodeCosts:
         return np.bincount(numbers[3 + axis.place][numbers[1] != NOWHERE], minlength=size)
 
     def floor(self, lattice: Lattice) -> NDArray[np.float64]:
-        """Returns what no node and nothing coarser is below, in the lattice's shape."""
+        """Return what no node and nothing coarser is below, in the lattice's shape."""
         total = np.zeros((1,) * len(self.base))
         for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
             total = total + costs
         return total * ROUNDING
 
     def loss(self, node: Node, lost: NDArray[np.bool_]) -> float:
-        """Returns the cost of a node with some persons left out: each of their values costs 1."""
+        """Return the cost of a node with some persons left out: each of their values costs 1."""
         total = sum(float(cost[level]) for cost, level in zip(self.base, node, strict=True))
         for table in self.given.codings if lost.any() else ():
             axes, numbers = self.given.axes_of([table]), self.given.numbers(table)
@@ -99,7 +99,7 @@ class NodeCosts:
 
 
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Returns the number of each person's history at a node, shape (persons,)."""
+    """Return the number of each person's history at a node, shape (persons,)."""
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.within(branch))
@@ -108,7 +108,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
-    """Returns the lattice of the levels of all tables."""
+    """Return the lattice of the levels of all tables."""
     lattice = Lattice.allowed([given.hierarchy(axis) for axis in given.axes])
     if lattice.nodes > LARGEST:
         raise HistoryError.too_many_nodes(lattice.nodes, LARGEST)
@@ -167,7 +167,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
 
 
 def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Returns which histories too few persons share, or whose sensitive values break a promise."""
+    """Return which histories too few persons share, or whose sensitive values break a promise."""
     failing = sizes < k
     for promise in promises:
         failing = failing | promise.failing(classes, sizes)
@@ -175,7 +175,7 @@ def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[n
 
 
 def search_settings(given: HistoryTables) -> list[object]:
-    """Returns what of the job decides which persons are published."""
+    """Return what of the job decides which persons are published."""
     promised = [[table, privacy_content(one_table.table.job)] for table, one_table in given.tables.items()]
     return [
         promised,
@@ -199,13 +199,13 @@ LEVELS = FileStep(
 
 
 def is_promised(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Returns which persons have a history that keeps what is promised, shape (persons,)."""
+    """Return which persons have a history that keeps what is promised, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
     return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
 def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Finds the best node of all tables.
+    """Find the best node of all tables.
 
     Args:
         given: The tables.

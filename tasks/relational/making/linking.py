@@ -32,11 +32,11 @@ class Linking(TableSet):
     linked: dict[str, Artifact]
 
     def chain(self, table: str) -> tuple[str, ...]:
-        """Returns the tables from the unit down to the one that a table hangs from."""
+        """Return the tables from the unit down to the one that a table hangs from."""
         return self.job.tree.chains[table]
 
     def rows_of(self, table: str) -> str:
-        """Returns what DuckDB reads the rows of a table as, with ``row``, ``status`` and ``a0`` …, the rows above each."""
+        """Return what DuckDB reads the rows of a table as, with ``row``, ``status`` and ``a0`` …, the rows above each."""
         if table not in self.linked:
             return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
         path = literal(str(self.store.path(self.linked[table])))
@@ -44,7 +44,7 @@ class Linking(TableSet):
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
-    """Returns the statement that gives each row of a table the rows above it, and orders rows by person.
+    """Return the statement that gives each row of a table the rows above it, and orders rows by person.
 
     It is right because keys are unique, so that a left join by them neither loses nor repeats a row: of all references that are whole the
     nearest decides, and the rows above that one are known already.
@@ -99,7 +99,7 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
 
 
 def own_columns(given: Linking, table: str) -> list[str]:
-    """Returns the names under which the columns of a table are carried."""
+    """Return the names under which the columns of a table are carried."""
     return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
 
 
@@ -124,7 +124,7 @@ LINKED = FileStep(
 
 
 def link_rows(given: TableSet) -> Linking:
-    """Joins the rows of all tables to their persons, parents first."""
+    """Join the rows of all tables to their persons, parents first."""
     linking = Linking(given.run, given.job, given.tables, {})
     for table in given.job.tree.tables[1:]:
         linking.linked[table] = one(given.run, LINKED, linking, table, f"rows of {table}")
@@ -146,7 +146,7 @@ def link_rows(given: TableSet) -> Linking:
 
 
 def _align(given: Linking, table: str, path: Path) -> int:
-    """Writes the rows of a table as numbers that are read in place: depth, row above, person, then the codes; shape (3 + qids, rows)."""
+    """Write the rows of a table as numbers that are read in place: depth, row above, person, then the codes; shape (3 + qids, rows)."""
     own = given.tables[table]
     if own.rows >= int(NOWHERE) - 1:
         raise RelationError.too_many_rows(table, own.rows)

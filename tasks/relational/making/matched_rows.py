@@ -38,25 +38,25 @@ class Matching(NamedTuple):
 
 
 def classes_of_persons(given: HistoryTables, classes: Artifact) -> NDArray[np.int32]:
-    """Returns the class of each person, shape (persons,)."""
+    """Return the class of each person, shape (persons,)."""
     found: NDArray[np.int32] = np.load(given.store.path(classes))
     return found
 
 
 def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
-    """Returns the group of each row of a table, shape (rows,); ``NOBODY`` of rows that are withheld or left out with their persons."""
+    """Return the group of each row of a table, shape (rows,); ``NOBODY`` of rows that are withheld or left out with their persons."""
     found: NDArray[np.uint32] = pq.read_table(given.store.path(matched), columns=[GROUP])[GROUP].to_numpy()
     return found
 
 
 def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
-    """Returns the levels of a table's quasi-identifiers as kernels read them."""
+    """Return the levels of a table's quasi-identifiers as kernels read them."""
     coding, penalties = given.codings.get(table), NodeCosts(given).penalties
     return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 
 
 def _match(given: HistoryTables, item: Matching, path: Path) -> int:
-    """Writes the group of each row, and the level at which each of its values is published."""
+    """Write the group of each row, and the level at which each of its values is published."""
     numbers, ladders = given.numbers(item.table), level_tables_of_table(given, item.table)
     groups, count = _unit_groups(given, item) if not given.chain(item.table) else _row_groups(given, item, ladders)
     levels = levels_of_groups(numbers[3:], groups, count, ladders)
@@ -74,7 +74,7 @@ def _unit_groups(given: HistoryTables, item: Matching) -> tuple[NDArray[np.uint3
 
 
 def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> tuple[NDArray[np.uint32], int]:
-    """Aligns the rows of a table, those that hang from one table after those that hang from another."""
+    """Align the rows of a table, those that hang from one table after those that hang from another."""
     numbers, ranks, below = given.numbers(item.table), code_ranks(given, item.table), rows_right_below(given, item.table)
     found, count = np.full(numbers.shape[1], NOBODY, np.uint32), 0
     for depth, above in enumerate(given.chain(item.table)):
@@ -93,7 +93,7 @@ def _row_groups(given: HistoryTables, item: Matching, ladders: LevelTables) -> t
 
 
 def rows_right_below(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Returns how many rows hang directly from each row of a table, shape (rows,)."""
+    """Return how many rows hang directly from each row of a table, shape (rows,)."""
     found = np.zeros(given.tables[table].rows, np.int64)
     for other in given.job.tree.hangs_from(table):
         numbers = given.numbers(other)
@@ -117,7 +117,7 @@ MATCHED = FileStep(
 
 
 def match_rows(given: HistoryTables, classes: Artifact) -> dict[str, Artifact]:
-    """Matches the rows of all tables, parents first; by table."""
+    """Match the rows of all tables, parents first; by table."""
     found: dict[str, Artifact] = {}
     for table in given.job.tree.tables:
         above = {name: found[name] for name in given.chain(table)}

@@ -33,7 +33,7 @@ BYTES_OF_AXIS = 24
 
 
 def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
-    """Returns the rank of each value of a table's rows in the order in which it is cut, shape (qids, rows)."""
+    """Return the rank of each value of a table's rows in the order in which it is cut, shape (qids, rows)."""
     numbers = given.numbers(table)
     ranks = np.zeros((len(numbers) - 3, numbers.shape[1]), np.int64)
     for place, hierarchy in enumerate(coding.hierarchies if (coding := given.codings.get(table)) else ()):
@@ -42,7 +42,7 @@ def code_ranks(given: HistoryTables, table: str) -> NDArray[np.int64]:
 
 
 def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
-    """Returns the axes of persons: their own values, numbers of rows and, if asked for, the profile of each column below.
+    """Return the axes of persons: their own values, numbers of rows and, if asked for, the profile of each column below.
 
     What a column below counts is how many values of it a person has; half of them go by the least, half by the greatest.
     """
@@ -67,7 +67,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
 
 
 def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
-    """Returns the persons whose numbers of rows are alike, where k of them are, and all others together; k persons each.
+    """Return the persons whose numbers of rows are alike, where k of them are, and all others together; k persons each.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
 
@@ -92,7 +92,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
 
 
 def _cut(given: HistoryTables, way: Way, path: Path) -> int:
-    """Writes the class of each person, from 0; -1 of whoever is left out."""
+    """Write the class of each person, from 0; -1 of whoever is left out."""
     k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
     roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
     axes = person_axes(given, of_rows=way != "own")
@@ -106,7 +106,7 @@ def _cut(given: HistoryTables, way: Way, path: Path) -> int:
 
 
 def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: int, persons: int) -> list[NDArray[np.int64]]:
-    """Returns classes of which those are merged with the next that break what is promised of sensitive values: such cuts are not made."""
+    """Return classes of which those are merged with the next that break what is promised of sensitive values: such cuts are not made."""
     while len(classes) > 1:
         numbered = numbered_classes(classes, persons)
         # Whoever is left out is in a class that is not asked.
@@ -123,7 +123,7 @@ def _merged(classes: list[NDArray[np.int64]], promises: list[TablePromise], k: i
 
 
 def numbered_classes(classes: list[NDArray[np.int64]], persons: int) -> NDArray[np.int32]:
-    """Returns the class of each person, shape (persons,); ``LEFT_OUT`` of those who are in none."""
+    """Return the class of each person, shape (persons,); ``LEFT_OUT`` of those who are in none."""
     found = np.full(persons, LEFT_OUT, np.int32)
     if classes:
         found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
@@ -142,7 +142,7 @@ PERSON_CLASSES = FileStep(
 
 
 def class_persons(given: HistoryTables, way: Way) -> Artifact:
-    """Cuts persons into classes."""
+    """Cut persons into classes."""
     if given.persons < given.job.privacy.k:
         raise HistoryError.too_few(given.job.privacy.k, given.persons)
     axes = [len(given.tables[table].qids) for table in given.job.tree.tables]

@@ -53,15 +53,15 @@ class HistoryTables(Linking):
         return tuple(ProfileAxis(table, place) for table in self.job.tables for place in range(len(self.tables[table].qids)))
 
     def axes_of(self, tables: Sequence[str]) -> list[int]:
-        """Returns the positions of the quasi-identifiers of some tables."""
+        """Return the positions of the quasi-identifiers of some tables."""
         return [position for position, axis in enumerate(self.axes) if axis.table in tables]
 
     def hierarchy(self, axis: ProfileAxis) -> Hierarchy:
-        """Returns the hierarchy of a quasi-identifier."""
+        """Return the hierarchy of a quasi-identifier."""
         return self.codings[axis.table].hierarchies[axis.place]
 
     def levels_of(self, node: Node, table: str) -> Node:
-        """Returns the levels of one table at a node of all."""
+        """Return the levels of one table at a node of all."""
         return tuple(node[position] for position in self.axes_of([table]))
 
     @property
@@ -70,12 +70,12 @@ class HistoryTables(Linking):
         return self.tables[self.job.tree.unit].rows
 
     def numbers(self, table: str) -> NDArray[np.uint32]:
-        """Returns the rows of a table as numbers, in place on the disk; shape (3 + qids, rows)."""
+        """Return the rows of a table as numbers, in place on the disk; shape (3 + qids, rows)."""
         read: NDArray[np.uint32] = np.asarray(np.load(self.store.path(self.aligned[table]), mmap_mode="c"))
         return read
 
     def key_of(self, tables: Sequence[str]) -> list[object]:
-        """Returns what the histories of some tables depend on besides levels."""
+        """Return what the histories of some tables depend on besides levels."""
         return [[table, self.aligned[table].sha256, self.codings[table].key if table in self.codings else None] for table in tables]
 
 
@@ -88,31 +88,31 @@ class BranchNode:
 
 
 def flat_groups(coding: Coding | None, levels: Node) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Returns the group of every code at a node, column after column, and where each column begins."""
+    """Return the group of every code at a node, column after column, and where each column begins."""
     groups = [hierarchy.groups[level] for hierarchy, level in zip(coding.hierarchies, levels, strict=True)] if coding else []
     return joined_columns(groups, np.uint32)
 
 
 def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Returns arrays one after the other, and where each begins."""
+    """Return arrays one after the other, and where each begins."""
     starts = np.cumsum([0, *(len(column) for column in columns)])[:-1].astype(np.int64)
     return np.concatenate([*columns, np.zeros(0, kind)]).astype(kind, copy=False), starts
 
 
 def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
-    """Returns the digest of what hangs from each person in one branch, shape (persons, 2)."""
+    """Return the digest of what hangs from each person in one branch, shape (persons, 2)."""
     persons = np.zeros((given.persons, 2), np.uint64)
     _add_up(given, node, persons)
     return persons
 
 
 def lanes_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Returns the digest of what hangs from each row of the tables of a branch that something hangs from, shapes (rows, 2)."""
+    """Return the digest of what hangs from each row of the tables of a branch that something hangs from, shapes (rows, 2)."""
     return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
 
 
 def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str, Lanes]:
-    """Adds digests of rows to those of what they hang from; returns these of all tables between."""
+    """Add digests of rows to those of what they hang from; returns these of all tables between."""
     tree, levels = given.job.tree, dict(node.levels)
     nothing = np.zeros((0, 2), np.uint64)
     below = {table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.within(node.branch) if tree.hangs_from(table)}
@@ -127,7 +127,7 @@ def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str,
 
 
 def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
-    """Returns the secret numbers by which rows of a table that hang from a depth are told from all others, shape (2,)."""
+    """Return the secret numbers by which rows of a table that hang from a depth are told from all others, shape (2,)."""
     digits = given.run.secret.keyed("profiles", table, depth)
     return np.array([int(digits[:16], 16), int(digits[16:32], 16)], np.uint64)
 
@@ -150,13 +150,13 @@ PROFILES = FileStep(
 
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
-    """Returns the profiles of one branch at one node, from the disk where they were numbered before."""
+    """Return the profiles of one branch at one node, from the disk where they were numbered before."""
     made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
 def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Returns the groups of each quasi-identifier of the unit at a node."""
+    """Return the groups of each quasi-identifier of the unit at a node."""
     unit = given.job.tree.unit
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]
@@ -169,12 +169,12 @@ def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
 
 
 def branch_node(given: HistoryTables, node: Node, branch: str) -> BranchNode:
-    """Returns the levels of one branch at a node of all tables."""
+    """Return the levels of one branch at a node of all tables."""
     return BranchNode(branch, tuple((table, given.levels_of(node, table)) for table in given.job.tree.within(branch)))
 
 
 def align_rows(linking: Linking) -> HistoryTables:
-    """Writes the rows of all tables as numbers, and loads hierarchies."""
+    """Write the rows of all tables as numbers, and loads hierarchies."""
     unit, tree = linking.tables[linking.job.tree.unit], linking.job.tree
     needed = unit.rows * (BYTES_EACH + OF_BRANCH * len(tree.branches))
     needed += 16 * max(

@@ -34,29 +34,29 @@ class WayColumn(NamedTuple):
 
 
 def published_ways(given: Linking, table: str) -> dict[str, Way]:
-    """Returns how columns of a table are published, of those that are not published as they are."""
+    """Return how columns of a table are published, of those that are not published as they are."""
     return given.tables[table].table.job.columns.ways
 
 
 def carried_place(given: Linking, column: WayColumn) -> str:
-    """Returns the name under which such a column is carried."""
+    """Return the name under which such a column is carried."""
     return f"p{given.tables[column.table].table.source.payload.index(column.column)}"
 
 
 def carried_type(given: Linking, column: WayColumn) -> pa.DataType:
-    """Returns the type of the values of such a column in its source."""
+    """Return the type of the values of such a column in its source."""
     return working_type(given.tables[column.table].table.source.columns.field(column.column).type)
 
 
 def person_of(given: Linking, table: str) -> str:
-    """Returns the name under which the person of a row is known."""
+    """Return the name under which the person of a row is known."""
     return "a0" if given.chain(table) else "row"
 
 
 def values_with_persons(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, rows: str
 ) -> Iterator[tuple[pa.Array, Digests]]:
-    """Yields the values of a column in its type, and the digests of their persons.
+    """Yield the values of a column in its type, and the digests of their persons.
 
     Args:
         connection: The database.
@@ -101,19 +101,19 @@ WAYS = FileStep(
 
 
 def decided_values(given: Linking, column: WayColumn) -> PublishedValues:
-    """Returns what is published of the values of a column."""
+    """Return what is published of the values of a column."""
     return read_published_values(given.store.path(WAYS.result(given, column)))
 
 
 def shared_columns_of(given: Linking, table: str) -> list[WayColumn]:
-    """Returns the columns of a table of which every published value is shared by persons who are counted."""
+    """Return the columns of a table of which every published value is shared by persons who are counted."""
     return [WayColumn(table, name) for name, way in published_ways(given, table).items() if counts_people(way)]
 
 
 def without_values_of_few(
     connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, known: PublishedValues, rows: str
 ) -> PublishedValues:
-    """Publishes values that fewer than k persons of some rows have as the rest is published.
+    """Publish values that fewer than k persons of some rows have as the rest is published.
 
     Args:
         connection: Has what the rows are joined to.
@@ -134,7 +134,7 @@ def without_values_of_few(
 
 
 def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, column: WayColumn, decided: Artifact) -> pa.Table:
-    """Returns ``value``, each of a column once as DuckDB has it, and ``published``, what is published of it."""
+    """Return ``value``, each of a column once as DuckDB has it, and ``published``, what is published of it."""
     statement = f"SELECT DISTINCT {carried_place(given, column)} AS value FROM {given.rows_of(column.table)}"
     values = connection.sql(statement).to_arrow_table()["value"].combine_chunks()
     known = read_published_values(given.store.path(decided))
@@ -144,7 +144,7 @@ def published_of_each(connection: duckdb.DuckDBPyConnection, given: Linking, col
 
 
 def privacy_ways(given: Linking) -> list[object]:
-    """Returns how columns are published that a privacy model looks at, and what tells the rows apart that hold their values."""
+    """Return how columns are published that a privacy model looks at, and what tells the rows apart that hold their values."""
     found = list[object]()
     for name, table in given.tables.items():
         if asked := table.table.job.privacy.columns:

@@ -51,7 +51,7 @@ class TableSource:
 
 @contextmanager
 def open_tables(job: TablesJob) -> Iterator[Run]:
-    """Locks the run folder of a job of several tables, as that of any job; the policy is asked of every table."""
+    """Lock the run folder of a job of several tables, as that of any job; the policy is asked of every table."""
     jobs = {name: table_job(job, name) for name in job.tables}
     for of_table in jobs.values():
         policy_in_force(of_table)
@@ -63,7 +63,7 @@ def open_tables(job: TablesJob) -> Iterator[Run]:
 
 
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
-    """Finds the files of every table and checks its columns against the job."""
+    """Find the files of every table and check its columns against the job."""
     tables = {}
     for name in job.tree.tables:
         spec, of_table = job.tables[name], table_job(job, name)
@@ -97,7 +97,7 @@ class RowReading(ChunkReading):
         return [qid.name for qid in self.job.columns.quasi_identifiers]
 
     def carried_schema(self) -> pa.Schema:
-        """Returns the columns of carried rows.
+        """Return the columns of carried rows.
 
         ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
         what is published as it is.
@@ -110,7 +110,7 @@ class RowReading(ChunkReading):
 
 
 def _carry(given: RowReading, chunk: Chunk, path: Path) -> int:
-    """Writes the rows of a chunk in their order: quasi-identifiers as codes, everything else as it is read."""
+    """Write the rows of a chunk in their order: quasi-identifiers as codes, everything else as it is read."""
     coders, schema, rows = _coders(given), given.carried_schema(), 0
     others = [*given.linking, *given.payload]
     # Keys hardly repeat, and codes are short: a dictionary of them costs more than it saves.
@@ -171,15 +171,15 @@ class CarriedTable:
         return [qid.name for qid in self.table.job.columns.quasi_identifiers]
 
     def coding(self, store: Store) -> Coding | None:
-        """Returns domains and hierarchies; None where the table has no quasi-identifier."""
+        """Return domains and hierarchies; None where the table has no quasi-identifier."""
         return load_coding(self.table.job, self.domain, store) if self.domain else None
 
     def place(self, column: str) -> str:
-        """Returns the name under which a column of key or references is carried."""
+        """Return the name under which a column of key or references is carried."""
         return f"c{self.table.linking.index(column)}"
 
     def relation(self, store: Store) -> str:
-        """Returns what DuckDB reads the carried rows as, with ``srow``, the number of each in the source."""
+        """Return what DuckDB reads the carried rows as, with ``srow``, the number of each in the source."""
         parts, first = [], 0
         for chunk in self.chunks:
             path = str(store.path(chunk)).replace("'", "''")
@@ -190,7 +190,7 @@ class CarriedTable:
 
 
 def carry_rows(table: TableSource) -> CarriedTable:
-    """Counts the domains of a table and carries its rows, chunk by chunk."""
+    """Count the domains of a table and carry its rows, chunk by chunk."""
     run, source = table.run, table.source
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
@@ -198,5 +198,5 @@ def carry_rows(table: TableSource) -> CarriedTable:
 
 
 def keys_of(chunks: Sequence[Artifact]) -> list[str]:
-    """Returns what tells artefacts apart."""
+    """Return what tells artefacts apart."""
     return [chunk.sha256 for chunk in chunks]

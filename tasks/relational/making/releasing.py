@@ -10,7 +10,7 @@ from tasks.relational.making.writing import ReleasedTables
 
 
 def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
-    """Returns what was found by the job's method, and the tables with what is published of them.
+    """Return what was found by the job's method, and the tables with what is published of them.
 
     Args:
         given: The tables.

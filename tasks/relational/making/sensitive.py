@@ -23,7 +23,7 @@ from tasks.store.database import connect
 def promises_of_tables(
     given: HistoryTables, withheld: Mapping[str, NDArray[np.int64]] | None = None, kept: NDArray[np.bool_] | None = None
 ) -> list[TablePromise]:
-    """Returns what is promised of each table's sensitive values.
+    """Return what is promised of each table's sensitive values.
 
     Args:
         given: The tables.
@@ -81,7 +81,7 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
 def keep_settled(
     given: HistoryTables, kept: NDArray[np.bool_], withheld: Mapping[str, NDArray[np.int64]], owners: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Leaves out histories that break a promise once values of too few who are published become the rest, until none does.
+    """Leave out histories that break a promise once values of too few who are published become the rest, until none does.
 
     Args:
         given: The tables.
@@ -107,7 +107,7 @@ def keep_settled(
 
 
 def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
-    """Returns the code of what is published of each observed value, a null last, and the domain of these; l and t are of it."""
+    """Return the code of what is published of each observed value, a null last, and the domain of these; l and t are of it."""
     if known is None:
         return np.arange(observed.size), observed
     values = pa.concat_arrays([observed.values, pa.nulls(int(observed.nulls > 0), observed.values.type)])

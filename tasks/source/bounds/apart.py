@@ -109,7 +109,7 @@ _DICTIONARY, _RECORDS = 2, 3
 
 
 def batch_sizes(file: BinaryIO) -> Iterator[int]:
-    """Yields how many bytes each batch of a file takes unpacked, those of dictionaries too.
+    """Yield how many bytes each batch of a file takes unpacked, those of dictionaries too.
 
     Args:
         file: In Arrow's file or stream format, open for reading.
@@ -154,7 +154,7 @@ def _footer(file: BinaryIO, end: int) -> int:
 
 
 def _listed(file: BinaryIO, end: int) -> list[int]:
-    """Returns where the batches of a file begin, as its footer has it."""
+    """Return where the batches of a file begin, as its footer has it."""
     start = _footer(file, end)
     file.seek(start)
     footer = _Table.root(file.read(end - 4 - len(MAGIC) - start))
@@ -162,7 +162,7 @@ def _listed(file: BinaryIO, end: int) -> list[int]:
 
 
 def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
-    """Returns where the message at a place ends, and what it takes unpacked; None where it is no batch."""
+    """Return where the message at a place ends, and what it takes unpacked; None where it is no batch."""
     if not 0 <= place < end:
         raise ValueError
     file.seek(place)
@@ -188,7 +188,7 @@ def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
 
 
 def _unpacked(file: BinaryIO, batch: _Table, place: int, body: int) -> int:
-    """Returns what the buffers of a batch take, whose body begins at a place of the file."""
+    """Return what the buffers of a batch take, whose body begins at a place of the file."""
     packed, total = batch.has(3), 0
     for start, length in batch.pairs(2):
         if start < 0 or length < 0 or start + length > body:
@@ -222,7 +222,7 @@ class _Table:
 
     @classmethod
     def root(cls, content: bytes) -> _Table:
-        """Returns the table that a description begins with."""
+        """Return the table that a description begins with."""
         return cls(content, _number(content, "<I"))
 
     def _place(self, field: int) -> int:
@@ -230,16 +230,16 @@ class _Table:
         return _number(self.content, "<H", self.fields + entry) if entry + 2 <= self.width else 0
 
     def has(self, field: int) -> bool:
-        """Tells whether a field is there."""
+        """Return whether a field is there."""
         return self._place(field) > 0
 
     def number(self, field: int, form: str) -> int:
-        """Returns a number, 0 where it is left out."""
+        """Return a number, 0 where it is left out."""
         place = self._place(field)
         return _number(self.content, form, self.place + place) if place else 0
 
     def table(self, field: int) -> _Table:
-        """Returns a table."""
+        """Return a table."""
         place = self._place(field)
         if not place:
             raise ValueError
@@ -247,16 +247,16 @@ class _Table:
         return _Table(self.content, start + _number(self.content, "<I", start))
 
     def places(self, field: int) -> list[int]:
-        """Returns where the blocks begin of which a field is a list."""
+        """Return where the blocks begin of which a field is a list."""
         found = self._list(field, BLOCK)
         return [int(place) for place, *_ in struct.iter_unpack("<qiiq", found)]
 
     def pairs(self, field: int) -> Iterator[tuple[int, int]]:
-        """Yields pairs of 64-bit numbers, of which a field is a list."""
+        """Yield pairs of 64-bit numbers, of which a field is a list."""
         yield from struct.iter_unpack("<qq", self._list(field, 16))
 
     def _list(self, field: int, width: int) -> bytes:
-        """Returns the bytes of a list of records of one width; none where it is left out."""
+        """Return the bytes of a list of records of one width; none where it is left out."""
         place = self._place(field)
         if not place:
             return b""

@@ -84,7 +84,7 @@ def somebody_sql(persons: Mapping[str, pa.DataType]) -> str:
 
 
 def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:
-    """Returns which records are withheld: ``file`` (its position), ``row``, and whether it is the ``first`` one of its person."""
+    """Return which records are withheld: ``file`` (its position), ``row``, and whether it is the ``first`` one of its person."""
     persons, most = job.columns.person, job.columns.most_records
     # What the user calls a column could be a name of ours.
     types = {f"person_{number}": working_type(columns.field(name).type) for number, name in enumerate(persons)}
@@ -111,7 +111,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
 
 
 def _numbered(files: Sequence[SourceFile], persons: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yields who the records are of, with the position of their file and their number in it, from 0."""
+    """Yield who the records are of, with the position of their file and their number in it, from 0."""
     for number, file in enumerate(files):
         first = 0
         for batch in read_chunk(Chunk.of(file), persons, plain=persons) if file.rows else ():
@@ -127,7 +127,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Key, store: Store, *, here: bool) -> SourceFile:
-    """Returns a file without some of its rows, and without columns that are not published."""
+    """Return a file without some of its rows, and without columns that are not published."""
     hidden = {*job.columns.columns_withheld} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
 
     def write(part: Path) -> int:

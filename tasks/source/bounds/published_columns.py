@@ -33,7 +33,7 @@ SOMEBODY = f"person <> {int(NOBODY)}"
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Returns a column plain, moments as whole numbers, and what is no finite number as null."""
+    """Return a column plain, moments as whole numbers, and what is no finite number as null."""
     plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if pt.is_date(plain.type):
         return plain.cast(pa.date32()).cast(pa.int32())
@@ -45,7 +45,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns values that ``comparable`` made in the type of their column again."""
+    """Return values that ``comparable`` made in the type of their column again."""
     if pt.is_date(kind):
         return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -54,7 +54,7 @@ def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence[pa.Array], Digests | None]], columns: int) -> None:
-    """Makes the table of values and whose they are: ``value_0`` …, ``person``.
+    """Make the table of values and whose they are: ``value_0`` …, ``person``.
 
     Args:
         connection: Gets it.
@@ -82,7 +82,7 @@ def hold(connection: duckdb.DuckDBPyConnection, batches: Iterable[tuple[Sequence
 
 
 def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, persons: bool) -> pa.Table:
-    """Returns ``value``, ascending and null last, ``people`` and ``records`` of a column of the table."""
+    """Return ``value``, ascending and null last, ``people`` and ``records`` of a column of the table."""
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if persons else "count(*)"
     statement = f"SELECT value_{column} AS value, {people} AS people, count(*) AS records FROM {TABLE} GROUP BY 1 ORDER BY 1 NULLS LAST"
     return connection.sql(statement).to_arrow_table()
@@ -91,7 +91,7 @@ def people_of_value(connection: duckdb.DuckDBPyConnection, column: int, *, perso
 def count_values(
     connection: duckdb.DuckDBPyConnection, column: int, kind: pa.DataType, k: int, *, persons: bool, every: bool
 ) -> CountedValues:
-    """Counts the values of a column of the table.
+    """Count the values of a column of the table.
 
     Args:
         connection: Has it.
@@ -124,7 +124,7 @@ def count_values(
 
 
 def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: pa.Array, *, persons: bool) -> tuple[int, int]:
-    """Returns how many people have one of some values of a column of the table, a null among them, and how many records do.
+    """Return how many people have one of some values of a column of the table, a null among them, and how many records do.
 
     Args:
         connection: Has it.
@@ -141,7 +141,7 @@ def people_together(connection: duckdb.DuckDBPyConnection, column: int, values: 
 
 
 def fewest_people(found: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
-    """Returns the value of fewest people among some that are published, as an array of one.
+    """Return the value of fewest people among some that are published, as an array of one.
 
     Args:
         found: As ``people_of_value`` returns it.
@@ -159,7 +159,7 @@ NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared
 
 
 def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store) -> tuple[list[SourceFile], pa.Schema]:
-    """Decides what is published of the values of columns that say so, of all records of a source.
+    """Decide what is published of the values of columns that say so, of all records of a source.
 
     Args:
         job: Says how columns are published.
@@ -188,7 +188,7 @@ def publish_columns(job: Job, files: Sequence[SourceFile], columns: pa.Schema, s
 
 
 def is_mean(way: Way | None) -> bool:
-    """Tells whether numbers are published as means, which are fractions."""
+    """Return whether numbers are published as means, which are fractions."""
     return isinstance(way, Publishing) and way.microaggregate is not None
 
 
@@ -230,17 +230,17 @@ def _check_type(name: str, kind: pa.DataType, way: Way) -> None:
 
 
 def _fits(number: Decimal, kind: pa.DataType) -> bool:
-    """Tells whether a number has no more places behind its point than a decimal type."""
+    """Return whether a number has no more places behind its point than a decimal type."""
     return not pt.is_decimal(kind) or bool(number.scaleb(kind.scale) == number.scaleb(kind.scale).to_integral_value())
 
 
 def shared_columns(job: Job) -> list[str]:
-    """Returns the columns of which every published value is shared by people who are counted."""
+    """Return the columns of which every published value is shared by people who are counted."""
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], columns: int, kept: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
-    """Returns some records of batches: their columns, and the digests of their persons, whose names come after these."""
+    """Return some records of batches: their columns, and the digests of their persons, whose names come after these."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept))
     arrays = [column.combine_chunks() for column in table.columns]
     return arrays[:columns], digests_of(arrays[columns:], len(table)) if len(arrays) > columns else None

@@ -43,7 +43,7 @@ class Page(NamedTuple):
 
 
 def pages_of(opened: Any, column: pq.ColumnChunkMetaData) -> Iterator[Page]:
-    """Yields the pages of a column of a row group.
+    """Yield the pages of a column of a row group.
 
     Args:
         opened: The file, open for reading.
@@ -69,7 +69,7 @@ class _Header:
         self.content, self.place = content, 0
 
     def page(self) -> tuple[Page, int]:
-        """Returns the page, and how many bytes it takes behind its header."""
+        """Return the page, and how many bytes it takes behind its header."""
         try:
             said = self._struct(0)
             kind, size, packed = said[1], said[2], said[3]
@@ -199,7 +199,7 @@ class Unpacked(NamedTuple):
 
 
 def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> Unpacked:
-    """Returns how long the values of an open Parquet file are.
+    """Return how long the values of an open Parquet file are.
 
     Args:
         opened: The file, open for reading.
@@ -228,12 +228,12 @@ def unpacked(opened: Any, metadata: pq.FileMetaData, name: str, memory: int) -> 
 
 
 def rows_of_long(long: Iterable[int]) -> int:
-    """Returns how many records are read at a time, at least one, where values of some columns may be so long."""
+    """Return how many records are read at a time, at least one, where values of some columns may be so long."""
     return max(LONG_BATCH // max(sum(long), 1), 1)
 
 
 def _check_pages(pages: Iterable[Page], column: pq.ColumnChunkMetaData, name: str, memory: int) -> None:
-    """Refuses pages that take more than memory has room for."""
+    """Refuse pages that take more than memory has room for."""
     sizes, most = [page.size for page in pages], max(memory // PAGE_SHARE, LEAST_PAGE)
     if max(sizes, default=0) > most:
         raise ValuesError.large_page(column.path_in_schema, name, max(sizes), most)
@@ -252,7 +252,7 @@ class _Look:
         self._coded = pq.ParquetFile(opened, read_dictionary=texts, **kept)
 
     def at(self, group: int, column: pq.ColumnChunkMetaData, pages: Sequence[Page], declared: pq.ColumnSchema) -> tuple[int, int]:
-        """Returns how long values of a column are in a row group, and what all of them take beyond their pages."""
+        """Return how long values of a column are in a row group, and what all of them take beyond their pages."""
         if declared.physical_type == _FIXED:
             return declared.length, 0
         if declared.physical_type != _TEXTS:
@@ -273,7 +273,7 @@ class _Look:
         return longest, more
 
     def _longest_entry(self, group: int, name: str, size: int) -> int:
-        """Returns how long the entries of a dictionary are that takes so many bytes; all of these where it cannot be read as one."""
+        """Return how long the entries of a dictionary are that takes so many bytes; all of these where it cannot be read as one."""
         for batch in self._coded.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
             if isinstance(batch.column(0), pa.DictionaryArray):
                 return int(pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
@@ -281,7 +281,7 @@ class _Look:
         return size
 
     def _longest_value(self, group: int, name: str, most: int) -> tuple[int, int]:
-        """Returns how long the longest value of a column is in a row group, where none is longer than most, and what all of them take."""
+        """Return how long the longest value of a column is in a row group, where none is longer than most, and what all of them take."""
         longest = total = 0
         for batch in self._plain.iter_batches(rows_of_long([most]), row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)

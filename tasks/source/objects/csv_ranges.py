@@ -33,7 +33,7 @@ PLAIN = {".csv", ".tsv", ".txt"}
 
 
 def is_cut(job: Job, one: Located) -> bool:
-    """Tells whether an object may be read in ranges: CSV that is not compressed, and as much as two tasks have a use for."""
+    """Return whether an object may be read in ranges: CSV that is not compressed, and as much as two tasks have a use for."""
     delimiter = job.source.delimiter
     plain = job.source.format == "csv" and PurePosixPath(one.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
@@ -41,12 +41,12 @@ def is_cut(job: Job, one: Located) -> bool:
 
 
 def joined_key(job: Job, digest: str) -> Key:
-    """Returns the key of what a CSV file of a digest becomes where it is cut, which is code that reading it whole does not see."""
+    """Return the key of what a CSV file of a digest becomes where it is cut, which is code that reading it whole does not see."""
     return JOINED.key(converted_key(job, digest))
 
 
 def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
-    """Has tasks convert ranges of objects, those of all objects side by side.
+    """Have tasks convert ranges of objects, those of all objects side by side.
 
     Args:
         run: The run.
@@ -68,14 +68,14 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
 
 def _together(parts: Sequence[Artifact | None], looked: Sequence[Scanned]) -> tuple[Artifact, ...]:
-    """Returns what ranges of an object became; nothing where one of them failed, or all have not as many records as the object has."""
+    """Return what ranges of an object became; nothing where one of them failed, or all have not as many records as the object has."""
     there = tuple(part for part in parts if part is not None)
     whole = len(there) == len(parts) and 1 + sum(part.rows for part in there) == records_of(looked)
     return there if whole else ()
 
 
 def _starts(objects: Sequence[Located]) -> list[list[int]]:
-    """Returns where ranges of each object begin: as many of all of them as workers have a use for, and of each no less than it is worth."""
+    """Return where ranges of each object begin: as many of all of them as workers have a use for, and of each no less than it is worth."""
     sizes = [_size(one) for one in objects]
     tasks, total = tasks_for(count_remote_workers()), sum(sizes)
     counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]
@@ -98,7 +98,7 @@ def _size(one: Located) -> int:
 def _each(
     run: Run, label: str, function: Callable[..., Result], arguments: Mapping[str, Sequence[tuple[Any, ...]]]
 ) -> dict[str, list[Result]]:
-    """Makes a call for each of some arguments, which end with the key of what it may leave; arguments and results are by object."""
+    """Make a call for each of some arguments, which end with the key of what it may leave; arguments and results are by object."""
     once, calls = secrets.token_hex(16), list[Call]()
     many = sum(map(len, arguments.values()))
     for number, those in enumerate(chain.from_iterable(arguments.values()), start=1):
@@ -115,7 +115,7 @@ def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> Scanned:
 
 
 def _convert(job: Job, one: Located, header: int, first: int, last: int, store: Store, key: Key) -> Artifact | None:
-    """Converts the records of a range; returns nothing where some do not fit, or cannot be read at all."""
+    """Convert the records of a range; return nothing where some do not fit, or cannot be read at all."""
     folder = private_folder(store.folder.parent / "spill" / "objects")
     path = folder / f"{secrets.token_hex(8)}.csv"
     try:
@@ -131,7 +131,7 @@ def _convert(job: Job, one: Located, header: int, first: int, last: int, store: 
 
 
 def _read(one: Located, first: int, last: int) -> Iterator[bytes]:
-    """Yields the bytes of a range, a part at a time, as far as there are any."""
+    """Yield the bytes of a range, a part at a time, as far as there are any."""
     assert one.stat is not None
     with pinned(one.name, one.stat) as file:
         file.seek(first)

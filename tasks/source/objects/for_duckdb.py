@@ -8,7 +8,7 @@ from tasks.source.object_store import PINNED
 
 
 def let_read(connection: duckdb.DuckDBPyConnection, relation: str) -> None:
-    """Lets a database read the objects that a relation names, if it does."""
+    """Let a database read the objects that a relation names, if it does."""
     if f"'{PINNED}://" in relation and not connection.filesystem_is_registered(PINNED):
         # fsspec, which files can do without.
         from tasks.source.objects.pinned_objects import PinnedObjects  # noqa: PLC0415

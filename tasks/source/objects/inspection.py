@@ -63,7 +63,7 @@ class ObjectInspection(BaseModel):
 
 
 def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
-    """Returns of each object what it is read as, and what its footer says."""
+    """Return of each object what it is read as, and what its footer says."""
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, inspection_key(job, one))
@@ -84,13 +84,13 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
 
 
 def inspection_key(job: Job, one: Located) -> Key:
-    """Returns the key of what is found of an object: of where it is, what the listing said, and what of the job says how it is read."""
+    """Return the key of what is found of an object: of where it is, what the listing said, and what of the job says how it is read."""
     reading = job.source.model_dump(mode="json", include={"format", "delimiter", "null_values", "types", "table", "query"})
     return LOOKS.key(one.name, one.stat, reading)
 
 
 def _forget_lost(store: Store, key: Key) -> None:
-    """Lets an object be looked at once more where what it was converted to is there no more."""
+    """Let an object be looked at once more where what it was converted to is there no more."""
     found = store.find("looks", key)
     if (
         found
@@ -151,7 +151,7 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Tells whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
+    """Return whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
     return not count_remote_workers() or keeps_tokens or not job.target_address
 
@@ -176,7 +176,7 @@ def _digest_of(store: Store, one: Located) -> str:
 
 @contextmanager
 def _spooled(store: Store, one: Located) -> Iterator[tuple[Path, str]]:
-    """Yields a copy of an object, for as long as it takes to convert it, and its digest."""
+    """Yield a copy of an object, for as long as it takes to convert it, and its digest."""
     assert one.stat is not None
     # What a killed run leaves here, the next one clears away.
     folder = private_folder(store.folder.parent / "spill" / "objects")

@@ -56,7 +56,7 @@ class PinnedFile(io.RawIOBase):
         return bool(getattr(self._opened, "read_kw", {}).get("IfMatch"))
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""
         self._opened.close()
         super().close()
 
@@ -69,27 +69,27 @@ class PinnedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes to a place; reads nothing."""
+        """Go to a place; read nothing."""
         return int(self._opened.seek(offset, whence))
 
     def tell(self) -> int:
-        """Returns the place."""
+        """Return the place."""
         return int(self._opened.tell())
 
     def read(self, size: int | None = -1) -> bytes:
-        """Reads a range, by one request."""
+        """Read a range, by one request."""
         with _as_listed(self._address):
             return bytes(self._opened.read(-1 if size is None else size))
 
     def readinto(self, buffer: Any) -> int:
-        """Reads into a buffer."""
+        """Read into a buffer."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
 
 
 def open_pinned(address: str, stat: Stat) -> PinnedFile:
-    """Opens an object as it was when it was listed.
+    """Open an object as it was when it was listed.
 
     Args:
         address: Of the object.
@@ -106,7 +106,7 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
 
 @contextmanager
 def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
-    """Lets what is read of an object inside the block count only if it is the one that was listed.
+    """Let what is read of an object inside the block count only if it is the one that was listed.
 
     Args:
         address: Of the object.
@@ -120,7 +120,7 @@ def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def content_of(address: str, stat: Stat) -> bytes:
-    """Returns all bytes of a small object as it was listed, read once as long as there is room for it beside others.
+    """Return all bytes of a small object as it was listed, read once as long as there is room for it beside others.
 
     Args:
         address: Of the object.
@@ -134,7 +134,7 @@ def content_of(address: str, stat: Stat) -> bytes:
 
 
 def _read_small(address: str, stat: Stat) -> bytes:
-    """Reads an object in one request: of most its ETag is the MD5 of its bytes. The store is asked for others once more."""
+    """Read an object in one request: of most its ETag is the MD5 of its bytes. The store is asked for others once more."""
     if not stat[0]:
         with _pinned(address, stat) as file:
             return file.read()
@@ -162,7 +162,7 @@ class _SmallObjects:
         self._bytes, self._lock = 0, Lock()
 
     def cached_object(self, address: str, stat: Stat) -> bytes | None:
-        """Returns the bytes of an object, if they are held."""
+        """Return the bytes of an object, if they are held."""
         with self._lock:
             content = self._contents.get((address, stat))
             if content is not None:
@@ -170,7 +170,7 @@ class _SmallObjects:
             return content
 
     def hold(self, address: str, stat: Stat, content: bytes) -> None:
-        """Holds the bytes of an object, and lets go of others where they are too many."""
+        """Hold the bytes of an object, and let go of others where they are too many."""
         with self._lock:
             self._bytes += len(content) - len(self._contents.pop((address, stat), b""))
             self._contents[address, stat] = content
@@ -194,14 +194,14 @@ def _pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
 
 
 def check_as_listed(address: str, stat: Stat) -> None:
-    """Refuses an object that is not what was listed."""
+    """Refuse an object that is not what was listed."""
     with _as_listed(address):
         if remote_stat(address) != stat:
             raise SourceError.changed(address) from None
 
 
 def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
-    """Refuses objects that are not what was listed; those of one folder are listed once more together where they are many.
+    """Refuse objects that are not what was listed; those of one folder are listed once more together where they are many.
 
     Args:
         objects: What the listing said of each address.
@@ -224,7 +224,7 @@ def check_all_as_listed(objects: Mapping[str, Stat]) -> None:
 
 
 def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
-    """Reads an object from its first byte to its last, and returns its BLAKE3, in hex.
+    """Read an object from its first byte to its last, and return its BLAKE3, in hex.
 
     Args:
         address: Of the object.
@@ -242,7 +242,7 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
 
 @contextmanager
 def _as_listed(address: str) -> Iterator[None]:
-    """Turns what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
+    """Turn what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
     try:
         with sanitised_errors(address):
             yield
@@ -257,7 +257,7 @@ FETCHED = StepCode("fetched", __name__)
 
 
 def on_this_machine(one: Located, store: Store) -> Located:
-    """Returns a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed."""
+    """Return a file of a source as it lies here; of an object, a copy among the artefacts, as the object was listed."""
     if one.path is not None or one.stat is None:
         return one
     name, stat = one.name, one.stat
@@ -271,5 +271,5 @@ def on_this_machine(one: Located, store: Store) -> Located:
 
 
 def forget_copies(store: Store) -> None:
-    """Removes all copies of objects; a run reads these where they are, and would never ask for them."""
+    """Remove all copies of objects; a run reads these where they are, and would never ask for them."""
     store.remove(FETCHED.name)

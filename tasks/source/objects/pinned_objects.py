@@ -36,17 +36,17 @@ class _SmallObject(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes to a place; reads nothing."""
+        """Go to a place; read nothing."""
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat[0]}[whence]
         self._at = begin + offset
         return self._at
 
     def tell(self) -> int:
-        """Returns the place."""
+        """Return the place."""
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Reads a range of the object, which is the one that was listed, or raises."""
+        """Read a range of the object, which is the one that was listed, or raises."""
         content = content_of(self._address, self._stat)
         end = len(content) if size is None or size < 0 else self._at + size
         found = content[self._at : end]
@@ -54,7 +54,7 @@ class _SmallObject(io.RawIOBase):
         return found
 
     def readinto(self, buffer: Any) -> int:
-        """Reads into a buffer."""
+        """Read into a buffer."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
@@ -67,18 +67,18 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
     cachable = False
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
-        """Opens an object as it was when it was listed."""
+        """Open an object as it was when it was listed."""
         address, stat = object_at(self._strip_protocol(path))
         return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
 
     def glob(self, path: str, **_: Any) -> list[str]:
-        """Returns the place itself: names of objects may hold the marks of patterns."""
+        """Return the place itself: names of objects may hold the marks of patterns."""
         return [path]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Returns what was listed of an object."""
+        """Return what was listed of an object."""
         return {"name": path, "size": object_at(self._strip_protocol(path))[1][0], "type": "file"}
 
     def modified(self, path: str) -> datetime:
-        """Returns when an object was changed, as it was listed: whatever the store has now, another one is never read."""
+        """Return when an object was changed, as it was listed: whatever the store has now, another one is never read."""
         return datetime.fromtimestamp(object_at(self._strip_protocol(path))[1][1] / 1e9, UTC)

@@ -35,7 +35,7 @@ BAR = re.compile(r"<rect x='([\d.]+)' y='([\d.]+)' width='([\d.]+)' height='([\d
 
 
 def of(picture: Picture) -> str:
-    """Returns a picture as SVG, once it was read as XML."""
+    """Return a picture as SVG, once it was read as XML."""
     svg = picture.inline()
     ElementTree.fromstring(svg)
     return svg

@@ -30,7 +30,7 @@ def told_together(
     persons: bool = False,
     again: bool = False,
 ) -> dict[str, tuple[int, int]]:
-    """Returns records, and records or persons at risk, of those in both, in the first alone and in the second alone.
+    """Return records, and records or persons at risk, of those in both, in the first alone and in the second alone.
 
     Records of one identity are told apart by their order, class by class; ``again``, what is left is identified by its persons.
     """
@@ -52,7 +52,7 @@ def told_together(
 
 
 def without_values(mine: Iterable[Seen], theirs: Iterable[Seen], least: int, *, persons: bool = False, again: bool = False) -> int:
-    """Returns how many records or persons are in joint classes with fewer different values than that; a null is none."""
+    """Return how many records or persons are in joint classes with fewer different values than that; a null is none."""
     found, whose = 0, set()
     for group, members in joint_groups(mine, theirs, again=again).items():
         somebody = [one for one in members if one.person is not None] if persons else members
@@ -64,7 +64,7 @@ def without_values(mine: Iterable[Seen], theirs: Iterable[Seen], least: int, *, 
 
 
 def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -> Mapping[tuple[Hashable, Hashable], list[Seen]]:
-    """Returns records by their two classes; of whom another value is published in the second, those by either class alone too."""
+    """Return records by their two classes; of whom another value is published in the second, those by either class alone too."""
     here, there = dict[Hashable, Seen](), dict[Hashable, Seen]()
     left = [_numbered_by(side, lambda one: (one.identity, one.untreated)) for side in (mine, theirs)]
     # Those first that also publish the same untreated values, then those that are alike in what they are linked by, then persons.
@@ -96,7 +96,7 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
 def _taken(
     left: Sequence[Mapping[tuple[Hashable, int], Seen]], here: dict[Hashable, Seen], there: dict[Hashable, Seen], how: str
 ) -> list[dict[tuple[Hashable, int], Seen]]:
-    """Moves what both sides have to the pairs, and returns what is left of either."""
+    """Move what both sides have to the pairs, and returns what is left of either."""
     both = left[0].keys() & left[1].keys()
     here.update({(how, one): left[0][one] for one in both})
     there.update({(how, one): left[1][one] for one in both})
@@ -104,7 +104,7 @@ def _taken(
 
 
 def _numbered(records: Iterable[Seen]) -> dict[tuple[Hashable, int], Seen]:
-    """Returns records by identity and number among those of the same one."""
+    """Return records by identity and number among those of the same one."""
     return _numbered_by(records, lambda one: one.identity)
 
 

@@ -23,7 +23,7 @@ notes = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(0, 5), few
 
 
 def written_out(who: list[Any], came: list[Any], said: list[Any], *, labels: bool) -> list[Any]:
-    """Returns what is disclosed of each person, as containers that compare by value."""
+    """Return what is disclosed of each person, as containers that compare by value."""
 
     def bag(members: Any) -> Any:
         return frozenset(Counter(members).items())

@@ -60,14 +60,14 @@ SCHEMA = pa.schema(
 
 
 def loaded(database: duckdb.DuckDBPyConnection, mine: list[Row], theirs: list[Row]) -> None:
-    """Fills the tables of both sides."""
+    """Fill the tables of both sides."""
     for name, side in ((MINE, mine), (THEIRS, theirs)):
         database.register(f"{name}_rows", pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in side], SCHEMA))
         database.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_rows")
 
 
 def asked(statement: str, mine: list[Row], theirs: list[Row], identity: Identity | None = None) -> list[tuple[object, ...]]:
-    """Returns the rows of a statement over two releases."""
+    """Return the rows of a statement over two releases."""
     with duckdb.connect() as database:
         loaded(database, mine, theirs)
         if identity:

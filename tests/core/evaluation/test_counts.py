@@ -16,7 +16,7 @@ from tests.laws import tried
 
 @st.composite
 def labelled(draw: st.DrawFn) -> tuple[Meaning, list[set[int]]]:
-    """Labels over six codes."""
+    """Label over six codes."""
     sets = draw(st.lists(st.sets(st.integers(0, 5), min_size=1), min_size=1, max_size=5))
     labels = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
     return Meaning(labels, np.array([code for one in sets for code in sorted(one)]), 6, np.zeros(len(sets))), sets

@@ -55,7 +55,7 @@ def test_what_was_set_apart_is_read_back(text: str) -> None:
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(CELL_SEPARATORS), st.sampled_from(CELL_SEPARATORS))
 def test_no_cell_begins_a_formula_whatever_separates_cells_there(texts: list[str], written: str, read: str) -> None:
-    """Quotes are no help: in the middle of a cell one is a letter. Readers differ in what they make of it: both are tried."""
+    """Quote are no help: in the middle of a cell one is a letter. Readers differ in what they make of it: both are tried."""
     line = header(["n"], written) + "7" + "".join(written + '"' + escape_csv_text(text).replace('"', '""') + '"' for text in texts)
     cells = [cell for row in csv.reader(io.StringIO(line, newline=""), delimiter=read) for cell in row]
     torn = [cell for row in line.replace("\r", "\n").split("\n") for cell in row.split(read)]

@@ -29,7 +29,7 @@ def product_of(example: Example, node: Node) -> int:
 
 
 def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int) -> SearchResult | None:
-    """Examines with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
+    """Examine with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
     most_cells = data.draw(st.integers(1, 40))
     most_suppressed = floor(limit * len(example.rows))
     fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]

@@ -86,7 +86,7 @@ SHAPES = st.recursive(st.just(()), lambda half: st.tuples(half, half), max_leave
 
 
 def tree_of(shape: Shape) -> CutTree:
-    """Returns a tree of cuts of the one QID: () is a leaf, a pair a cut."""
+    """Return a tree of cuts of the one QID: () is a leaf, a pair a cut."""
     order, lefts, leaves = [shape], list[int](), count()
     for node in order:
         lefts.append(len(order) if node else -1)
@@ -116,7 +116,7 @@ def test_fragments_keep_any_model_however_it_judges_unions_of_what_keeps_it(shap
 
 
 def leaves_below(tree: CutTree) -> set[Group]:
-    """Returns the leaves below each node."""
+    """Return the leaves below each node."""
 
     def below(node: int) -> Group:
         if tree.qids[node] == LEAF:

@@ -33,7 +33,7 @@ def as_read(draw: st.DrawFn, values: list[Any], dtype: pa.DataType) -> pa.Array:
 
 
 def last(value: Any) -> tuple[bool, Any]:
-    """Sorts nulls last."""
+    """Sort nulls last."""
     return value is None, 0 if value is None else value
 
 

@@ -47,7 +47,7 @@ def day(first: int, years: int) -> date:
 
 
 def found(name: str, draw: Draw, values: int = 40) -> list[str]:
-    """Returns what 40 values of a column look like that ten records have each."""
+    """Return what 40 values of a column look like that ten records have each."""
     texts = sorted({draw() for _ in range(values)})
     return reasons(name, texts, len(texts), 0, 10 * len(texts), None)
 

@@ -30,7 +30,7 @@ MODELS: dict[str, tuple[PrivacyModel, int]] = {
 def told_both_ways(
     model: PrivacyModel, least: int, codes: np.ndarray, totals: np.ndarray, sizes: np.ndarray, persons: np.ndarray, several: bool
 ) -> tuple[bool, bool]:
-    """Returns what the kernel says and what the oracle says of a class; of a column of which somebody has several values if so."""
+    """Return what the kernel says and what the oracle says of a class; of a column of which somebody has several values if so."""
     width = int(codes.max()) + 1
     whole = np.bincount(codes, weights=totals, minlength=width).astype(np.int64) + 1
     people = int(whole.sum()) - 1 if several else int(whole.sum())

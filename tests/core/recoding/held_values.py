@@ -46,7 +46,7 @@ def held_values(column: pa.Array, persons: Sequence[int | None], k: int, *, ever
 
 
 def fewest_sharing(published: Sequence[Any], persons: Sequence[int | None]) -> int:
-    """Returns how many persons the published value of fewest persons has."""
+    """Return how many persons the published value of fewest persons has."""
     whose: dict[Any, set[int]] = {}
     for value, person in zip(published, persons, strict=True):
         if person is not None:

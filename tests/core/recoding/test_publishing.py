@@ -28,7 +28,7 @@ KINDS = [
 
 
 def made(seed: int, kind: pa.DataType) -> tuple[pa.Array, list[int | None], int]:
-    """Returns a column with nulls and a heavy tail, whose records are of persons or each of one, and k."""
+    """Return a column with nulls and a heavy tail, whose records are of persons or each of one, and k."""
     chance = random.Random(seed)
     rows, k, wide, nulls = chance.choice([3, 20, 100, 250]), chance.choice([2, 3, 5, 12]), chance.choice([3, 40, 1000]), chance.random() / 5
 
@@ -130,7 +130,7 @@ def test_how_high_the_highest_are_is_not_published(seed: int, more: int) -> None
 
 
 def least_error(numbers: list[float], records: list[int], people: list[int], least: int) -> float:
-    """Returns the squared error of the best groups, of all there are."""
+    """Return the squared error of the best groups, of all there are."""
 
     def error(first: int, after: int) -> float:
         held = np.repeat(numbers[first:after], records[first:after])

@@ -40,7 +40,7 @@ def job(**parts: Any) -> Job:
 
 
 def counted(files: list[list[tuple[Any, ...]]], k: int) -> Recount:
-    """Recounts rows that lie in several files."""
+    """Recount rows that lie in several files."""
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         paths = [Path(folder, f"{number}.parquet") for number in range(len(files))]
         for path, rows in zip(paths, files, strict=True):

@@ -18,7 +18,7 @@ LISTED = Reading(pa.string(), ROWS)
 
 
 def mean(reading: Reading, labels: Sequence[str | None], records: Sequence[int] = ()) -> float:
-    """Returns the mean penalty of records with some labels, one with each unless it is said otherwise."""
+    """Return the mean penalty of records with some labels, one with each unless it is said otherwise."""
     counts = np.array(records or [1] * len(labels), np.int64)
     return column_loss(reading, labels, counts).penalty / int(counts.sum())
 

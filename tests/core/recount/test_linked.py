@@ -21,7 +21,7 @@ ROWS = st.lists(
 
 
 def counted(rows: Sequence[Row], k: int, *, known: bool, changed: int | None = None) -> LinkCount:
-    """Counts records of a combination, a pseudonym and a person, 0 being nobody; the private file is of one that ``changed`` class."""
+    """Count records of a combination, a pseudonym and a person, 0 being nobody; the private file is of one that ``changed`` class."""
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE written (q VARCHAR, link VARCHAR)")
         connection.execute("CREATE TABLE people (class INTEGER, person UBIGINT, records BIGINT, link_0 VARCHAR)")

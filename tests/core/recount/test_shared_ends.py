@@ -20,7 +20,7 @@ from schemas.job.columns import QuasiIdentifier
 
 
 def digits(number: int, places: int) -> Decimal:
-    """Returns a decimal of so many places with all its digits, of which arithmetic keeps 28 only."""
+    """Return a decimal of so many places with all its digits, of which arithmetic keeps 28 only."""
     return Decimal((number < 0, tuple(map(int, str(abs(number)))), -places))
 
 

@@ -27,7 +27,7 @@ def ladders(least: int = 0) -> LevelTables:
 
 
 def level_of(values: list[int], least: int = 0) -> int:
-    """Returns the finest level at which values have one label, by looking at each."""
+    """Return the finest level at which values have one label, by looking at each."""
     return next(level for level in range(least, 4) if len({GROUPS[level][value] for value in values}) == 1)
 
 

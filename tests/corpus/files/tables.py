@@ -55,18 +55,18 @@ CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 
 
 def table_of(values: pa.Array) -> pa.Table:
-    """Returns a table of ``h`` and ``v``."""
+    """Return a table of ``h`` and ``v``."""
     return pa.table({"h": ["a"] * len(values), "v": values})
 
 
 def parquet(folder: Path, values: pa.Array, name: str = "in.parquet", **how: Any) -> None:
-    """Writes a Parquet file."""
+    """Write a Parquet file."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table_of(values), folder / name, **how)
 
 
 def int96(folder: Path, moments: list[datetime]) -> None:
-    """Writes timestamps of all years as Spark and Hive do; Arrow's writer of INT96 knows nanoseconds only, so the days are set."""
+    """Write timestamps of all years as Spark and Hive do; Arrow's writer of INT96 knows nanoseconds only, so the days are set."""
     days = [(moment - datetime(1970, 1, 1)).days for moment in moments]
     marks = [datetime(1970, 1, 1 + number) for number in range(len(moments))]
     pq.write_table(
@@ -84,26 +84,26 @@ def int96(folder: Path, moments: list[datetime]) -> None:
 
 
 def both(folder: Path, one: pa.Table, other: pa.Table) -> None:
-    """Writes two files."""
+    """Write two files."""
     pq.write_table(one, folder / "1.parquet")
     pq.write_table(other, folder / "2.parquet")
 
 
 def arrow(folder: Path, values: pa.Array, *, stream: bool = False) -> None:
-    """Writes an Arrow file or stream."""
+    """Write an Arrow file or stream."""
     table = table_of(values)
     with (pa.ipc.new_stream if stream else pa.ipc.new_file)(folder / "in.arrow", table.schema) as writer:
         writer.write_table(table)
 
 
 def database(folder: Path, values: str) -> None:
-    """Writes a DuckDB file."""
+    """Write a DuckDB file."""
     with duckdb.connect(str(folder / "in.duckdb")) as connection:
         connection.execute(f"CREATE TABLE t AS SELECT 'a' AS h, v FROM (VALUES {values}) AS x(v)")
 
 
 def encrypted(folder: Path, *, plain: bool) -> None:
-    """Writes an encrypted file with a plain footer or an encrypted one."""
+    """Write an encrypted file with a plain footer or an encrypted one."""
 
     class Client(pe.KmsClient):  # type: ignore[misc]
         def wrap_key(self, key: bytes, _name: str) -> bytes:
@@ -121,13 +121,13 @@ def encrypted(folder: Path, *, plain: bool) -> None:
 
 
 def touched(folder: Path, *names: str) -> None:
-    """Writes files of one record that are no data, beside one that is."""
+    """Write files of one record that are no data, beside one that is."""
     for name in ("data/in.parquet", *names):
         parquet(folder, pa.array(["x"] * 2 if name == "data/in.parquet" else ["never"]), name)
 
 
 def cases() -> Iterator[Case]:
-    """Yields the cases of tables."""
+    """Yield the cases of tables."""
     source = {"path": "in.parquet"}
     for name, values in TYPES.items():
         yield Case(f"parquet {name}", partial(parquet, values=values), source, values.to_pylist())

@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
 
 
 def written(folder: Path, values: list[str], name: str = "in.csv", **how: Any) -> None:
-    """Writes a CSV file of ``h`` and ``v`` with Python's own writer."""
+    """Write a CSV file of ``h`` and ``v`` with Python's own writer."""
     pack: Callable[[bytes], bytes] = how.pop("pack", bytes)
     encoding = how.pop("encoding", "utf-8")
     text = io.StringIO(newline="")
@@ -113,18 +113,18 @@ def written(folder: Path, values: list[str], name: str = "in.csv", **how: Any) -
 
 
 def raw(content: bytes, name: str = "in.csv") -> Callable[[Path], Any]:
-    """Returns what writes bytes."""
+    """Return what writes bytes."""
     return lambda folder: (folder / name).write_bytes(content)
 
 
 def zstd(content: bytes) -> bytes:
-    """Packs bytes with zstd."""
+    """Pack bytes with zstd."""
     made: bytes = pa.Codec("zstd").compress(content, asbytes=True)
     return made
 
 
 def cases() -> Iterator[Case]:
-    """Yields the cases of CSV."""
+    """Yield the cases of CSV."""
     for dtype, taken in TAKEN.items():
         source = {"path": "in.csv", "types": {} if dtype == "text" else {"v": dtype}}
         yield Case(f"csv {dtype} taken", partial(written, values=[*taken, ""]), source, [*taken.values(), None])

@@ -36,7 +36,7 @@ KEYS = {
 
 
 def with_digests(folder: Path) -> Path:
-    """Writes a job whose insensitive column is a plain digest of the identifier: verified, and broken by an attack."""
+    """Write a job whose insensitive column is a plain digest of the identifier: verified, and broken by an attack."""
     table = people(200)
     names = pa.array([f"person {number}" for number in range(len(table))])
     digests = pa.array([hashlib.sha256(name.as_py().encode()).hexdigest() for name in names])

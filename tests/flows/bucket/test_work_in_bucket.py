@@ -70,7 +70,7 @@ def job_in(folder: Path, prefix: str, **parts: Any) -> Path:
 
 
 def expire(prefix: str) -> None:
-    """Lets the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
+    """Let the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
     time = [0.0]
     take(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()
 

@@ -65,7 +65,7 @@ def cluster(secluded: Path, folder: Path, environment: dict[str, str]) -> Iterat
 
 
 def hidden(folder: Path, command: list[str]) -> list[str]:
-    """Returns a command that sees nothing of a folder, where the machine allows a process mounts of its own."""
+    """Return a command that sees nothing of a folder, where the machine allows a process mounts of its own."""
     script = f'mount -t tmpfs none {shlex.quote(str(folder))} && exec "$@"'
     allowed = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True, check=False).returncode == 0
     return ["unshare", "-m", "sh", "-c", script, "sh", *command] if allowed else command
@@ -177,6 +177,6 @@ def is_hidden() -> bool:
 
 
 def expire(prefix: str) -> None:
-    """Lets the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
+    """Let the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
     time = [0.0]
     take(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()

@@ -61,13 +61,13 @@ def release(folder: Path) -> Path:
 
 
 def loaded(skald: CommandLine, *arguments: object) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """Runs a command and returns which packages its process imported."""
+    """Run a command and return which packages its process imported."""
     done = skald.ended([sys.executable, "-c", LOADED, *map(str, arguments)])
     return done, {name.split(".")[0] for name in done.stderr.split("IMPORTED")[-1].split()}
 
 
 def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str]:
-    """Runs a command whose standard error is a terminal; returns exit code, standard output and what the terminal got."""
+    """Run a command whose standard error is a terminal; return exit code, standard output and what the terminal got."""
     ours, theirs = pty.openpty()
     seen: list[bytes] = []
 

@@ -28,7 +28,7 @@ ROWS = 400
 
 
 def records() -> pa.Table:
-    """Returns columns of every kind, some with names that tell nothing or would break YAML."""
+    """Return columns of every kind, some with names that tell nothing or would break YAML."""
     return pa.table(
         {
             "Patient-ID": [f"{CANARY}{row}" for row in range(ROWS)],
@@ -88,7 +88,7 @@ def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind:
 
 
 def visits(name: str, people: int, rows: int = 6000) -> pa.Table:
-    """Returns records of people, each with a number of the visit and other columns that repeat as well."""
+    """Return records of people, each with a number of the visit and other columns that repeat as well."""
     random = np.random.default_rng(people)
     return pa.table(
         {
@@ -136,7 +136,7 @@ def test_no_person_is_proposed_where_values_are_few_or_never_repeat(direct: Comm
 
 
 def nested(person: str, visit: str, ward: str, people: int, visits_each: int = 5, records: int = 4) -> pa.Table:
-    """Returns records of visits, each of one person and in one ward."""
+    """Return records of visits, each of one person and in one ward."""
     random = np.random.default_rng(5)
     whose = np.repeat(np.arange(people), visits_each * records)
     visit_of = np.arange(len(whose)) // records

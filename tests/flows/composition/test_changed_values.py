@@ -78,7 +78,7 @@ def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise
 
 
 def crossing() -> list[dict[str, Any]]:
-    """Returns people whose class by a holds hiv and flu, and by b hiv and asthma: in both they all have hiv."""
+    """Return people whose class by a holds hiv and flu, and by b hiv and asthma: in both they all have hiv."""
     both = [{"a": 1, "b": 1, "dx": "hiv"}] * 6
     return [
         row | {"pid": f"p{number}", "note": "x"}

@@ -64,7 +64,7 @@ def job_in(
     person: str = "",
     **parts: Any,
 ) -> Path:
-    """Writes a source and a job that publishes what is no quasi-identifier and no dx untreated."""
+    """Write a source and a job that publishes what is no quasi-identifier and no dx untreated."""
     pq.write_table(table, folder / f"{name}.parquet")
     named = {column for column in ("person", "visit") if column in table.column_names}
     rest = [column for column in table.column_names if column not in {*qids, *named, "dx"}]
@@ -85,7 +85,7 @@ def job_in(
 
 
 def disclosed(done: PublishedRelease, key: str, *, length: int = 64) -> dict[Hashable, Hashable]:
-    """Returns by pseudonym the set, with counts, of all that the files publish beside it, other pseudonyms left out."""
+    """Return by pseudonym the set, with counts, of all that the files publish beside it, other pseudonyms left out."""
     frame = released(done.folder)
     others = [name for name in frame.columns if name not in {"person", "visit"}]
     sets: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
@@ -95,7 +95,7 @@ def disclosed(done: PublishedRelease, key: str, *, length: int = 64) -> dict[Has
 
 
 def below(sets: Sequence[Mapping[Hashable, Hashable]], k: int = 4) -> tuple[int, int]:
-    """Returns how many pseudonyms the last release shares with earlier ones, and how many of all are newly told apart below k."""
+    """Return how many pseudonyms the last release shares with earlier ones, and how many of all are newly told apart below k."""
     everybody = set().union(*sets)
 
     def groups(releases: Sequence[Mapping[Hashable, Hashable]], who: set[Hashable]) -> Mapping[Hashable, int]:
@@ -177,7 +177,7 @@ def test_pseudonyms_of_one_known_person_count_as_one(anonymise: Anonymise, tmp_p
 
 
 def thirds() -> Iterator[tuple[str, pa.Table]]:
-    """Yields three columns of 64 people of which any two are shared by four and all three by one."""
+    """Yield three columns of 64 people of which any two are shared by four and all three by one."""
     for number, weight in enumerate((1, 4, 16)):
         yield f"third_{number}", pa.table({"person": [f"p{n}" for n in range(64)], "birth": [1950 + n // weight % 4 for n in range(64)]})
 

@@ -23,7 +23,7 @@ def names_in(work: Path) -> set[str]:
 
 
 def age(work: Path, days: float) -> None:
-    """Makes all that the run folder holds older by some days."""
+    """Make all that the run folder holds older by some days."""
     for path in work.rglob("*.record"):
         made, older = path.stat(), int(days * NS_OF_A_DAY)
         os.utime(path, ns=(made.st_atime_ns - older, made.st_mtime_ns - older))

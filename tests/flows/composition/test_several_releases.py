@@ -28,7 +28,7 @@ PARTS = ("shared", "added", "removed")
 
 
 def classes_of(done: PublishedRelease, table: pa.Table, person: str | None = None) -> list[Seen]:
-    """Returns each record of a source with the labels that the release's files publish of it."""
+    """Return each record of a source with the labels that the release's files publish of it."""
     frame = released(done.folder)
     labels = dict(zip(frame["number"], frame.select([name for name in QIDS if name in frame.columns]).rows(), strict=True))
     whose = table[person].to_pylist() if person else [None] * len(table)

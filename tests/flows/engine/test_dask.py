@@ -52,7 +52,7 @@ class Cluster:
         self.address, self.processes = "", list[subprocess.Popen[bytes]]()
 
     def start(self, program: str, *options: str) -> subprocess.Popen[bytes]:
-        """Starts a scheduler or a worker; what it says goes to a file."""
+        """Start a scheduler or a worker; what it says goes to a file."""
         environment = self.skald.options(TMPDIR=str(self.folder), **self.environment)
         with (self.folder / f"{len(self.processes)}.log").open("wb") as log:
             command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *options, "--no-dashboard"]
@@ -69,7 +69,7 @@ class Cluster:
 def cluster_of(
     skald: CommandLine, workers: int, protocol: str = "tcp", options: Sequence[str] = (), **environment: str
 ) -> Iterator[Cluster]:
-    """Runs a cluster, its workers with an environment of their own, until the end of the block."""
+    """Run a cluster, its workers with an environment of their own, until the end of the block."""
     cluster = Cluster(skald, environment)
     try:
         with socket.socket() as probe:
@@ -94,7 +94,7 @@ def made(folder: Path, *steps: str) -> dict[Path, tuple[int, int]]:
 
 
 def killed_in(folder: Path, step: str, worker: subprocess.Popen[bytes]) -> dict[Path, tuple[int, int]]:
-    """Freezes a worker in the middle of a phase, lets the others finish all that it does not hold, and kills it."""
+    """Freeze a worker in the middle of a phase, let the others finish all that it does not hold, and kills it."""
     until(lambda: bool(made(folder, step)))
     worker.send_signal(signal.SIGSTOP)
     before, now = {}, made(folder, step)
@@ -182,7 +182,7 @@ COMMANDS = re.compile(r"```console\n(\$ openssl .*?)```", re.DOTALL)
 
 
 def certificates(folder: Path) -> None:
-    """Makes certificates by the commands that the documentation gives."""
+    """Make certificates by the commands that the documentation gives."""
     [block] = COMMANDS.findall((ROOT / "docs" / "howto" / "dask.md").read_text())
     commands = block.replace("\n$ ", "\n").removeprefix("$ ").replace("\n> ", "\n")
     subprocess.run(["sh", "-e"], input=commands, cwd=folder, check=True, capture_output=True, text=True)
@@ -234,7 +234,7 @@ def test_no_cell_value_is_sent_to_or_logged_by_a_cluster(prefect: CommandLine) -
 
 @contextmanager
 def recorded(address: str) -> Iterator[tuple[str, list[bytes]]]:
-    """Relays connections to an address, and keeps what passes."""
+    """Relay connections to an address, and keeps what passes."""
     host, port = address.removeprefix("tcp://").split(":")
     passed: list[bytes] = []
 
@@ -286,5 +286,5 @@ def test_the_extra_that_is_missing_is_named_before_anything_begins(direct: Comma
 
 
 def alone(skald: CommandLine, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command line after a few lines of the test's own."""
+    """Run the command line after a few lines of the test's own."""
     return skald.ended([sys.executable, "-c", script, *arguments], **environment)

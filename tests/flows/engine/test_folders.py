@@ -28,7 +28,7 @@ def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.fixture
 def untouched(direct: CommandLine, tmp_path: Path) -> Callable[[Path, str], None]:
-    """Checks that a job is refused in one sentence by run, plan and clean, and that its folder stays as it is to the byte."""
+    """Check that a job is refused in one sentence by run, plan and clean, and that its folder stays as it is to the byte."""
 
     def check(job: Path, sentence: str) -> None:
         direct.home.mkdir(exist_ok=True)

@@ -49,7 +49,7 @@ def sets_by_the_rule(node: tuple[int, ...], table: pa.Table = TABLE, k: int = K)
 
 
 def assert_kept(made: PublishedRelease, k: int = K) -> None:
-    """Counts the sets in the files one by one."""
+    """Count the sets in the files one by one."""
     frame = released(made.folder)
     sets: dict[str, set[Any]] = defaultdict(set)
     for *row, person in frame.select(*QIDS, "person").rows():

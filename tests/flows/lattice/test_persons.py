@@ -272,7 +272,7 @@ def test_a_replay_counts_the_people_of_the_other_data(anonymise: Anonymise, tmp_
 
 
 def told_of(source: int, released: int) -> int | None:
-    """Returns how many persons of the source are told, given who is released: not where fewer than k are left out."""
+    """Return how many persons of the source are told, given who is released: not where fewer than k are left out."""
     return source if source - released not in range(1, K) else None
 
 

@@ -29,7 +29,7 @@ TREATMENTS = [("drop", 0), ("mask", 0), ("cell", 2)]
 
 
 def grown(folder: Path, table: pa.Table) -> None:
-    """Puts a further file beside those of the source."""
+    """Put a further file beside those of the source."""
     pq.write_table(table, folder / "people" / "zzz.parquet")
 
 

@@ -55,7 +55,7 @@ def people_in(members: list[tuple[Any, Any]]) -> int:
 
 
 def verified(path: Path, asked: tuple[str, ...], folder: Path) -> None:
-    """Recounts a release as the command does, with what the run folder keeps."""
+    """Recount a release as the command does, with what the run folder keeps."""
     store = Store(path.parent / ".skald" / "people" / "artifacts")
     kept = people_of_release(folder.name, store)
     assert kept is not None

@@ -26,7 +26,7 @@ def job(folder: Path, **changes: object) -> Path:
 
 @contextmanager
 def room_for(cells: int, path: Path) -> Iterator[None]:
-    """Makes a cell so dear that the job's memory holds only so many."""
+    """Make a cell so dear that the job's memory holds only so many."""
     dear = load_job(path).memory // cells
     with ExitStack() as stack:
         for module in ("core.lattice.lattice", "tasks.lattice.optimum"):

@@ -50,7 +50,7 @@ def done_fragments(folder: Path) -> int:
 
 
 def killed_in_the_middle(skald: CommandLine, *more: object) -> None:
-    """Kills a run that has finished a further fragment, but not all."""
+    """Kill a run that has finished a further fragment, but not all."""
     before = done_fragments(skald.folder)
     process = skald.start("run", "job.yaml", *SETTINGS, *more)
     until(lambda: done_fragments(skald.folder) > before or process.poll() is not None)
@@ -62,7 +62,7 @@ def killed_in_the_middle(skald: CommandLine, *more: object) -> None:
 
 
 def killed_in_the_queue(skald: CommandLine, worker: subprocess.Popen[bytes]) -> dict[Path, tuple[int, int]]:
-    """Freezes a worker in the middle, lets the other one take what is in the queue, and kills it; returns what was finished by then."""
+    """Freeze a worker in the middle, let the other one take what is in the queue, and kills it; return what was finished by then."""
     before = done_fragments(skald.folder)
     # The two workers may still end what a killed run gave them; a worker that is frozen before there are fragments holds all others up.
     until(lambda: done_fragments(skald.folder) > before + 2)

@@ -116,7 +116,7 @@ def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, 
 
 @pytest.fixture(scope="module")
 def classes(cut: Cut, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[list[tuple[Any, ...]]]]:
-    """Returns the records of each class that a way publishes of the people with sensitive values, each release made once."""
+    """Return the records of each class that a way publishes of the people with sensitive values, each release made once."""
 
     @cache
     def classes_of(way: int, name: str | None) -> list[list[tuple[Any, ...]]]:

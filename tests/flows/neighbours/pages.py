@@ -11,7 +11,7 @@ PROGRAMS = ROOT / "docs" / "programs"
 
 
 def programs(page: str, folder: Path) -> list[str]:
-    """Copies every program that a page includes into a folder; returns their names."""
+    """Copy every program that a page includes into a folder; return their names."""
     source = PROGRAMS / Path(page).stem
     names = sorted(str(path.relative_to(source)) for path in source.rglob("*") if path.is_file())
     text = (ROOT / "docs" / "howto" / page).read_text("utf-8")

@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def project(path: Path, criteria: list[str]) -> None:
-    """Writes what ARX's own writer puts into a project, as far as the conversion reads it."""
+    """Write what ARX's own writer puts into a project, as far as the conversion reads it."""
 
     def table(rows: list[tuple[str, ...]]) -> str:
         text = io.StringIO()

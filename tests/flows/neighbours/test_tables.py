@@ -28,7 +28,7 @@ def registered(folder: Path, *command: object) -> str:
 
 
 def two_releases(direct: CommandLine) -> list[Path]:
-    """Publishes a release, and then another of more suppression to the same target."""
+    """Publish a release, and then another of more suppression to the same target."""
     people_job(direct.folder, TABLE)
     made = []
     for limit in (0.2, 0.4):
@@ -39,7 +39,7 @@ def two_releases(direct: CommandLine) -> list[Path]:
 
 
 def same(found: pl.DataFrame, release: Path) -> bool:
-    """Tells whether a table holds just the records of a release, in whatever order."""
+    """Return whether a table holds just the records of a release, in whatever order."""
     texts = [frame.select(pl.all().cast(pl.String)) for frame in (found, released(release))]
     ordered = [frame.select(sorted(frame.columns)).sort(pl.all()) for frame in texts]
     return ordered[0].equals(ordered[1])

@@ -45,7 +45,7 @@ UNTREATED = ["site", "dose", "code"]
 
 
 def job(folder: Path, table: pa.Table = TABLE, files: int = 2, columns: dict[str, Any] | None = None, **parts: Any) -> Path:
-    """Writes a job; everybody is released, under the decade of age and the sex."""
+    """Write a job; everybody is released, under the decade of age and the sex."""
     write_parquet(folder / "in", table, files=files)
     roles = {"identifiers": ["person"], "person": "none", "quasi_identifiers": QIDS, "sensitive": ["dx"], "insensitive": UNTREATED}
     whole = {
@@ -57,12 +57,12 @@ def job(folder: Path, table: pa.Table = TABLE, files: int = 2, columns: dict[str
 
 
 def same(value: Any) -> Hashable:
-    """Returns what SQL takes for the same value: zero has no sign, and what is not a number is one value."""
+    """Return what SQL takes for the same value: zero has no sign, and what is not a number is one value."""
     return "nan" if isinstance(value, float) and isnan(value) else value
 
 
 def stand_out(contents: Sequence[Hashable], whose: Sequence[int]) -> tuple[set[int], set[int]]:
-    """Returns who is alone with a content, and who shares one with fewer than k, one by one."""
+    """Return who is alone with a content, and who shares one with fewer than k, one by one."""
     holders: dict[Hashable, set[int]] = defaultdict(set)
     for content, person in zip(contents, whose, strict=True):
         holders[content].add(person)

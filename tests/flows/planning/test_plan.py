@@ -24,7 +24,7 @@ TABLE = people(300, seed=5)
 
 
 def exposed(names: list[str], k: int) -> tuple[int, int]:
-    """Counts records that are alone, and those in classes below k, record by record."""
+    """Count records that are alone, and those in classes below k, record by record."""
     sizes = class_sizes(pl.DataFrame(TABLE.select(names)), names).values() if names else [len(TABLE)]
     return sum(size == 1 for size in sizes), sum(size for size in sizes if size < k)
 

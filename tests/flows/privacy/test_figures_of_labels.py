@@ -51,7 +51,7 @@ JOB: dict[str, Any] = {
 
 
 def people(seed: int) -> pl.DataFrame:
-    """Returns people of whom two are far from all others in everything."""
+    """Return people of whom two are far from all others in everything."""
     random = np.random.default_rng(seed)
     n = RECORDS
     table = pl.DataFrame(
@@ -76,7 +76,7 @@ def people(seed: int) -> pl.DataFrame:
 
 
 def with_value(table: pl.DataFrame, person: int, **values: Any) -> pl.DataFrame:
-    """Returns a table in which one person has other values."""
+    """Return a table in which one person has other values."""
     mine = pl.col("person") == person
     return table.with_columns(
         pl.when(mine).then(pl.lit(value, table.schema[name])).otherwise(pl.col(name)).alias(name) for name, value in values.items()
@@ -84,7 +84,7 @@ def with_value(table: pl.DataFrame, person: int, **values: Any) -> pl.DataFrame:
 
 
 def published(folder: Path, table: pl.DataFrame, job: Mapping[str, Any], *settings: str) -> PublishedRelease:
-    """Publishes a table in a folder of its own."""
+    """Publish a table in a folder of its own."""
     folder.mkdir(parents=True)
     table.write_parquet(folder / "people.parquet")
     path = write_job(folder, job)
@@ -94,7 +94,7 @@ def published(folder: Path, table: pl.DataFrame, job: Mapping[str, Any], *settin
 
 
 def told(made: PublishedRelease) -> tuple[Mapping[str, Any], str, str]:
-    """Returns what a release tells: manifest, report and page, without what is of one run."""
+    """Return what a release tells: manifest, report and page, without what is of one run."""
     said = json.loads((made.folder / "manifest.json").read_text())
     texts = []
     for name in ("report.html", "report.json"):
@@ -109,14 +109,14 @@ def told(made: PublishedRelease) -> tuple[Mapping[str, Any], str, str]:
 
 
 def _without_times(page: str) -> str:
-    """Returns a page without the lines of how long the run took, what it held, and when that was."""
+    """Return a page without the lines of how long the run took, what it held, and when that was."""
     import re
 
     return re.sub(r"[0-9.,]+ (s|MB|GB)\b|[0-9]+ [A-Z][a-z]+ [0-9]{4}, [0-9:]+ UTC", "", page)
 
 
 def same_figures(one: PublishedRelease, other: PublishedRelease) -> None:
-    """Compares what two releases tell, key by key."""
+    """Compare what two releases tell, key by key."""
     (manifest, page, report), (others, other_page, other_report) = told(one), told(other)
     assert manifest == others
     assert report == other_report
@@ -174,7 +174,7 @@ KEPT = TemporaryDirectory()
 
 @cache
 def with_a_lone_record(seed: int, settings: tuple[str, ...]) -> PublishedRelease:
-    """Publishes people of whom one is like nobody; once for all examples."""
+    """Publish people of whom one is like nobody; once for all examples."""
     made = published(Path(KEPT.name, f"{seed}{len(settings)}"), with_value(people(seed), 30, **LONE), JOB, *settings)
     assert made.manifest.suppressed
     return made

@@ -23,7 +23,7 @@ ROWS = 200
 
 
 def canary_job(folder: Path, **changes: object) -> Path:
-    """Writes a table whose every cell is a canary, and a job whose tree holds the same values."""
+    """Write a table whose every cell is a canary, and a job whose tree holds the same values."""
     table = pa.table(
         {
             "person": [f"{CANARY}-p-{row}" for row in range(ROWS)],
@@ -131,7 +131,7 @@ def assert_nothing_told(line: CommandLine, tmp_path: Path, fault: str, code: int
 
 @pytest.mark.slow
 def test_a_servers_database_holds_no_cell_value(tmp_path: Path, prefect_home: Path) -> None:
-    """Runs that a real server records on a file database, with their parameters, tasks, artifacts, assets and events; good and bad."""
+    """Run that a real server records on a file database, with their parameters, tasks, artifacts, assets and events; good and bad."""
     path = canary_job(tmp_path)
     with serving(CommandLine("prefect", tmp_path, prefect_home), prefect_home) as server:
         done = server.line("run", "job.yaml", **server.environment)

@@ -22,7 +22,7 @@ SOURCE = Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True))
 
 
 def check(figures: Mapping[str, Any], sizes: list[int], suppressed: int) -> None:
-    """Compares figures with those of single records."""
+    """Compare figures with those of single records."""
     each = [1 / size for size in sizes for _ in range(size)]
     assert figures["records"] == len(each)
     assert (figures["classes"], figures["min_class"], figures["suppressed"]) == (len(sizes), min(sizes), suppressed)

@@ -34,7 +34,7 @@ PERSONS = JOB | {"columns": {"quasi_identifiers": [SEX], "sensitive": ["dx"], "p
 
 
 def write_file(folder: Path, name: str, persons: list[int], sex: str = "fm") -> None:
-    """Writes a file of the source, a record for each of some persons."""
+    """Write a file of the source, a record for each of some persons."""
     (folder / "visits").mkdir(exist_ok=True)
     random = np.random.default_rng(len(persons))
     several = {"sex": [sex[person % len(sex)] for person in persons], "dx": random.choice(["flu", "hiv"], len(persons))}
@@ -42,7 +42,7 @@ def write_file(folder: Path, name: str, persons: list[int], sex: str = "fm") -> 
 
 
 def publish(folder: Path, job: dict[str, Any], *settings: str) -> PublishedRelease:
-    """Runs a job in a folder."""
+    """Run a job in a folder."""
     path = write_job(folder, job)
     flow: Any = METHODS[load_job(path, settings).method.name].flow.load()
     made: PublishedRelease = getattr(flow, "fn", flow)(path, settings)

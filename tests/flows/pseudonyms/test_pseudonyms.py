@@ -47,7 +47,7 @@ PSEUDONYMS = list(IDENTIFIERS)
 
 
 def records(rows: int = 600) -> pa.Table:
-    """Returns records whose text identifiers are canaries; some are null, but nobody's dates."""
+    """Return records whose text identifiers are canaries; some are null, but nobody's dates."""
     draw = random.Random(7)
 
     def some(value: Any) -> Any:
@@ -243,7 +243,7 @@ def test_masked_records_carry_no_pseudonym(tmp_path: Path) -> None:
 
 
 def faults(folder: Path, path: Path, frame: pl.DataFrame, *settings: str) -> str:
-    """Writes a file of the release anew and returns what the recount says."""
+    """Write a file of the release anew and return what the recount says."""
     pq.write_table(pa.table(frame.to_arrow(compat_level=pl.CompatLevel.oldest())), path)
     with pytest.raises(VerificationError) as refused:
         verify_release(load_job(folder / "job.yaml", settings), path.parent.parent)

@@ -39,18 +39,18 @@ def _own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def published_bytes(folder: Path) -> Mapping[str, bytes]:
-    """Returns all that a target hands on: names, and what is in the files."""
+    """Return all that a target hands on: names, and what is in the files."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def tokens(published: Mapping[str, bytes]) -> set[str]:
-    """Returns whatever could be a digest in what is published: hexadecimal digits in texts, names and what Parquet notes of itself."""
+    """Return whatever could be a digest in what is published: hexadecimal digits in texts, names and what Parquet notes of itself."""
     texts = [*published, *(content.decode("latin-1") for content in published.values())]
     return {token for text in texts for token in TOKEN.findall(text)}
 
 
 def guessed_digests(job_path: Path, file: Path) -> set[str]:
-    """Returns what an attacker can compute who has the job and guesses the source: plain digests, and what versions before made of them."""
+    """Return what an attacker can compute who has the job and guesses the source: plain digests, and what versions before made of them."""
     job, content = load_job(job_path), file.read_bytes()
     whole = source_digest(file)
     inputs = fingerprint_of([whole])
@@ -64,7 +64,7 @@ def guessed_digests(job_path: Path, file: Path) -> set[str]:
 
 
 def night(folder: Path, disease: str | None) -> Path:
-    """Writes the files of two nights: one of many people, and one of the single one whose diagnosis is asked for."""
+    """Write the files of two nights: one of many people, and one of the single one whose diagnosis is asked for."""
     job = people_job(folder, TABLE)
     last = people(1, seed=7)
     place = last.schema.get_field_index("disease")
@@ -73,7 +73,7 @@ def night(folder: Path, disease: str | None) -> Path:
 
 
 def kept_digests(work: Path) -> Iterator[str]:
-    """Yields every plain digest and key that the work folder knows its artefacts by: each is a function of source and job."""
+    """Yield every plain digest and key that the work folder knows its artefacts by: each is a function of source and job."""
     for record in work.glob("artifacts/*/*.record"):
         content: Any = unsealed(record)
         if isinstance(content, dict) and "sha256" in content:

@@ -58,7 +58,7 @@ def made_as(anonymise: Anonymise, folder: Path, output: dict[str, Any], **parts:
 
 
 def rows_of_csv(release: Path, delimiter: str = ",") -> list[dict[str, str]]:
-    """Reads CSV files as Python does, and undoes the rule for text."""
+    """Read CSV files as Python does, and undoes the rule for text."""
     rows = []
     for path in sorted((release / "data").glob("*.csv")):
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[Any, type]] = {
 
 
 def as_arrow(table: Any, schema: pa.Schema) -> pa.Table:
-    """Returns a table of any kind as Arrow has it, in the types of a schema."""
+    """Return a table of any kind as Arrow has it, in the types of a schema."""
     if isinstance(table, pl.LazyFrame):
         table = table.collect()
     found = table if isinstance(table, pa.Table) else table.to_arrow() if isinstance(table, pl.DataFrame) else pa.table(table)

@@ -90,12 +90,12 @@ ARROW: dict[str, pa.Array] = {
 
 
 def job_for(names: Iterable[Any]) -> dict[str, Any]:
-    """Returns a job that publishes columns as they are."""
+    """Return a job that publishes columns as they are."""
     return {**JOB, "columns": {**JOB["columns"], "insensitive": [str(name) for name in names]}}
 
 
 def values(column: Any) -> Counter[str]:
-    """Returns how often each value occurs, nulls of all kinds as one."""
+    """Return how often each value occurs, nulls of all kinds as one."""
     return Counter(
         "null" if value is None or value is pd.NA or value is pd.NaT or repr(value) == "nan" else repr(value) for value in column
     )

@@ -16,7 +16,7 @@ Anonymise = Callable[..., PublishedRelease]
 
 @pytest.fixture(scope="module")
 def run() -> Anonymise:
-    """Runs a job by the flow of its method, in this process."""
+    """Run a job by the flow of its method, in this process."""
 
     def anonymise(job: Path, *options: str) -> PublishedRelease:
         method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)

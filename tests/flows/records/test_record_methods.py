@@ -295,7 +295,7 @@ def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: s
 
 
 def kept(frame: pl.DataFrame, asked: str) -> None:
-    """Counts the sensitive values of every class, value by value."""
+    """Count the sensitive values of every class, value by value."""
     if asked.startswith("l"):
         assert frame.group_by(QIDS).agg(pl.col("disease").n_unique())["disease"].min() >= 3
     else:

@@ -41,7 +41,7 @@ def job(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recounted(job: Path, folder: Path, moved: Sequence[str]) -> str:
-    """Returns what is wrong with the release when some columns are given to other records."""
+    """Return what is wrong with the release when some columns are given to other records."""
     release = next((job.parent / "releases").glob("people-*"))
     frame = released(release).with_columns(pl.col(list(moved)).reverse()) if moved else released(release)
     path = folder / "data" / "moved.parquet"

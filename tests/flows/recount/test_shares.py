@@ -120,7 +120,7 @@ def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
 def shares_of(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[str, list[Any]], list[Any]]
 ) -> pytest.ExceptionInfo[VerificationError]:
-    """Runs a job whose tasks of a recount give back something else than they made."""
+    """Run a job whose tasks of a recount give back something else than they made."""
     each = RecountTasks.each
 
     def changed(self: RecountTasks, function: Any, label: str, arguments: Any, *, keyed: bool = True) -> Any:

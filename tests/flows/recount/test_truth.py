@@ -57,7 +57,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 @pytest.fixture(scope="module")
 def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Returns the folder of a job that was run in a way, each once."""
+    """Return the folder of a job that was run in a way, each once."""
     folders: dict[str, Path] = {}
 
     def run(way: str) -> Path:
@@ -74,7 +74,7 @@ def release_of(folder: Path) -> Path:
 
 
 def counted(folder: Path, way: str, change: Change, scratch: Path) -> Recount:
-    """Recounts the records of a release after a change, which no digest tells of."""
+    """Recount the records of a release after a change, which no digest tells of."""
     job = load_job(folder / "job.yaml", (*SETTINGS, *WAYS[way]))
     schema = pq.read_schema(data_files(release_of(folder))[0])
     changed = change(released(release_of(folder)))

@@ -60,7 +60,7 @@ QIDS = {"person": ["age"], "visit": ["ward"], "condition": ["chronic"]}
 
 
 def hospital_tables(persons: int, seed: int) -> dict[str, pa.Table]:
-    """Returns the three tables in no order; a few conditions are known of no visit, and some keys are left out beside a nearer one."""
+    """Return the three tables in no order; a few conditions are known of no visit, and some keys are left out beside a nearer one."""
     random = np.random.default_rng(seed)
     visits = random.integers(0, 3, persons)
     whose = np.repeat(np.arange(persons), visits)
@@ -88,7 +88,7 @@ def hospital_tables(persons: int, seed: int) -> dict[str, pa.Table]:
 
 
 def hospital_job(folder: Path, source: Mapping[str, pa.Table], **parts: Any) -> Path:
-    """Writes tables and their job into a folder and returns the job file; parts of the job are replaced."""
+    """Write tables and their job into a folder and return the job file; parts of the job are replaced."""
     for name, table in source.items():
         (folder / name).mkdir(parents=True)
         half = len(table) // 2
@@ -100,5 +100,5 @@ def hospital_job(folder: Path, source: Mapping[str, pa.Table], **parts: Any) -> 
 
 
 def read_release(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Returns the rows of each table of a release, as anybody would read them."""
+    """Return the rows of each table of a release, as anybody would read them."""
     return {name: pq.read_table(sorted((folder / "data" / name).glob("*.parquet"))).to_pylist() for name in QIDS}

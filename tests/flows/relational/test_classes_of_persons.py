@@ -30,7 +30,7 @@ MONDRIAN = {"name": "mondrian"}
 
 
 def numbered_hospital(persons: int, seed: int) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """Returns the tables with a number for each row, which is published and finds it in the source, and parts of their job."""
+    """Return the tables with a number for each row, which is published and finds it in the source, and parts of their job."""
     source = {
         name: table.append_column("number", pa.array(np.arange(len(table)))) for name, table in hospital_tables(persons, seed).items()
     }

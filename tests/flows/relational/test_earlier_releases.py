@@ -49,14 +49,14 @@ class Seen(NamedTuple):
 
 
 def source_of(persons: int = 440) -> dict[str, pa.Table]:
-    """Returns tables in which no two persons have the same income, so that each is known by it."""
+    """Return tables in which no two persons have the same income, so that each is known by it."""
     made = hospital_tables(persons, seed=1)
     place = made["person"].column_names.index("income")
     return made | {"person": made["person"].set_column(place, "income", made["person"]["person_id"])}
 
 
 def of_persons(source: Mapping[str, pa.Table], first: int, last: int) -> dict[str, pa.Table]:
-    """Returns the rows of persons with some numbers."""
+    """Return the rows of persons with some numbers."""
     whose = dict(zip(*(source["visit"][name].to_pylist() for name in ("visit_id", "person_id")), strict=True))
     found = {}
     for name, table in source.items():
@@ -68,7 +68,7 @@ def of_persons(source: Mapping[str, pa.Table], first: int, last: int) -> dict[st
 
 
 def job_of_tables(folder: Path, source: Mapping[str, pa.Table], *, lasting: bool = True, **parts: Any) -> Path:
-    """Writes tables in the place of those that are there, and their job."""
+    """Write tables in the place of those that are there, and their job."""
     for name in source:
         rmtree(folder / name, ignore_errors=True)
     of_tables = deepcopy(JOB["tables"])
@@ -78,7 +78,7 @@ def job_of_tables(folder: Path, source: Mapping[str, pa.Table], *, lasting: bool
 
 
 def seen(release: PublishedTables) -> dict[str, Seen]:
-    """Returns what a release tells of each published pseudonym."""
+    """Return what a release tells of each published pseudonym."""
     rows = read_release(release.folder)
     visits, within = children(rows["visit"], "person_id"), children(rows["condition"], "visit_id")
     alone = children([row for row in rows["condition"] if row["visit_id"] is None], "person_id")
@@ -110,7 +110,7 @@ def pseudonym(person: int) -> str:
 
 
 def joint(first: dict[str, Seen], later: dict[str, Seen], before: range, now: range) -> dict[Any, set[int]]:
-    """Returns who share each pair of histories; somebody may be absent from a source, and hidden in its release."""
+    """Return who share each pair of histories; somebody may be absent from a source, and hidden in its release."""
     groups = defaultdict(set)
     for person in {*before, *now}:
         name = pseudonym(person)
@@ -121,7 +121,7 @@ def joint(first: dict[str, Seen], later: dict[str, Seen], before: range, now: ra
 
 
 def at_risk(groups: dict[Any, set[int]], part: str) -> tuple[int, int]:
-    """Returns the persons of a part, and how many of them share both histories with fewer than k."""
+    """Return the persons of a part, and how many of them share both histories with fewer than k."""
     whole = risk = 0
     for (one, other), persons in groups.items():
         if part != ("removed" if other == "absent" else "added" if one == "absent" else "shared"):

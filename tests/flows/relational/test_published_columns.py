@@ -25,7 +25,7 @@ K = 4
 
 
 def asked(income: Any, nights: Any, icd: Any = "shared") -> dict[str, Any]:
-    """Returns the tables of the job with columns published so."""
+    """Return the tables of the job with columns published so."""
     found = deepcopy(JOB["tables"])
     found["person"]["columns"]["sensitive"] = [{"name": "income", "publish": income}]
     found["visit"]["columns"]["insensitive"] = [{"name": "nights", "publish": nights}]
@@ -34,7 +34,7 @@ def asked(income: Any, nights: Any, icd: Any = "shared") -> dict[str, Any]:
 
 
 def varied(seed: int) -> dict[str, pa.Table]:
-    """Returns a hospital with rare values and nulls, of which one visitor has many rows."""
+    """Return a hospital with rare values and nulls, of which one visitor has many rows."""
     random, source = np.random.default_rng(seed), hospital_tables(150, seed)
     rows = {name: len(table) for name, table in source.items()}
     income = pa.array(np.round(random.exponential(30, rows["person"])).astype(int), mask=random.random(rows["person"]) < 0.02)
@@ -46,7 +46,7 @@ def varied(seed: int) -> dict[str, pa.Table]:
 
 
 def persons_of(rows: list[dict[str, Any]], column: str) -> dict[Any, set[str]]:
-    """Returns who has each value."""
+    """Return who has each value."""
     found: dict[Any, set[str]] = {}
     for row in rows:
         found.setdefault(row[column], set()).add(row["person_id"])
@@ -93,7 +93,7 @@ def test_numbers_are_rounded_and_cut_and_files_that_say_otherwise_are_refused(tm
 
 
 def recounted(job: TablesJob, release: Path, folder: Path) -> Any:
-    """Recounts the files of a release, knowing a job."""
+    """Recount the files of a release, knowing a job."""
     files = {table: sorted((release / "data" / table).glob("*.parquet")) for table in job.tables}
     return recount_tables(WrittenTables(job, files, originals_of(job), {}), folder / "spill", "the release")
 

@@ -29,14 +29,14 @@ AS_IT_IS = {table: {name: (lambda value: value) for name in names} for table, na
 
 
 def filled(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Returns source rows; whose condition it is may be said by its visit alone."""
+    """Return source rows; whose condition it is may be said by its visit alone."""
     whose = {visit["visit_id"]: visit["person_id"] for visit in rows["visit"]}
     conditions = [row | {"person_id": whose.get(row["visit_id"], row["person_id"])} for row in rows["condition"]]
     return rows | {"condition": conditions}
 
 
 def check_release(made: PublishedTables, k: int) -> dict[str, list[dict[str, Any]]]:
-    """Joins the files of a release and counts its histories; returns its rows."""
+    """Join the files of a release and counts its histories; return its rows."""
     rows = read_release(made.folder)
     persons, visits = ({row[key] for row in rows[name]} for name, key in (("person", "person_id"), ("visit", "visit_id")))
     assert {row["person_id"] for row in (*rows["visit"], *rows["condition"])} <= persons
@@ -203,7 +203,7 @@ def test_values_of_persons_with_one_history_are_diverse(tmp_path: Path, source: 
 
 
 def check_diverse(made: PublishedTables) -> None:
-    """Counts who of the persons of a history holds which value."""
+    """Count who of the persons of a history holds which value."""
     released = check_release(made, 4)
     histories = hospital_histories(released["person"], released["visit"], released["condition"], AS_IT_IS)
     values: dict[Any, set[str]] = {}

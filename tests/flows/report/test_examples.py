@@ -32,7 +32,7 @@ def assert_shared(example: Example, files: pl.DataFrame, k: int) -> None:
 
 
 def texts(folder: Path) -> pl.DataFrame:
-    """Reads the files as the report spells their values."""
+    """Read the files as the report spells their values."""
     import duckdb
 
     return duckdb.sql(f"SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{folder}/data/*.parquet')").pl()

@@ -39,7 +39,7 @@ SOURCES = [str(source).split(":")[0] for source in PRESETS.values()]
 
 
 def check(figures: Mapping[str, Any], sizes: list[int]) -> None:
-    """Compares a risk with that of each person of each class, one by one."""
+    """Compare a risk with that of each person of each class, one by one."""
     each = [1 / size for size in sizes for _ in range(size)]
     assert (figures["records"], figures["classes"], figures["min_class"]) == (len(each), len(sizes), min(sizes))
     assert figures["prosecutor_max"] == max(each)

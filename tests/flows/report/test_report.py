@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def report_of(release: Path) -> tuple[Report, Page]:
-    """Reads both reports of a release."""
+    """Read both reports of a release."""
     report = Report.model_validate_json((release / "report.json").read_bytes())
     return report, Page((release / "report.html").read_text("utf-8"))
 

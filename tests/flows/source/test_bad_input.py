@@ -25,7 +25,7 @@ TREE = {"tree": {"*": ["a", "b"]}}
 
 
 def nothing_left(folder: Path) -> None:
-    """Asserts that no release, no staging, no spill and no half-written file is there."""
+    """Assert that no release, no staging, no spill and no half-written file is there."""
     target = folder / "releases"
     assert not target.is_dir() or not list(target.iterdir())
     assert not list(folder.glob(".skald/*/spill"))
@@ -34,7 +34,7 @@ def nothing_left(folder: Path) -> None:
 
 @pytest.fixture
 def refuse(anonymise: Anonymise) -> Refuse:
-    """Runs a job that must be refused, and returns the sentence."""
+    """Run a job that must be refused, and returns the sentence."""
 
     def run(job: Path, *settings: str, code: int = 2) -> str:
         with pytest.raises(SkaldError) as refused:
@@ -49,7 +49,7 @@ def refuse(anonymise: Anonymise) -> Refuse:
 
 
 def with_qid(name: str, hierarchy: dict[str, Any]) -> dict[str, Any]:
-    """Returns the columns of ``JOB`` with one of its QIDs under another hierarchy."""
+    """Return the columns of ``JOB`` with one of its QIDs under another hierarchy."""
     columns = job_of()["columns"]
     for qid in columns["quasi_identifiers"]:
         if qid["name"] == name:

@@ -38,7 +38,7 @@ def put(folder: Path, name: str, rows: int = 600) -> Path:
 
 
 def in_ranges(monkeypatch: pytest.MonkeyPatch, least: int = 5_000) -> list[int]:
-    """Lets small objects be cut, as if there were workers; returns how many parts each became, as they are made."""
+    """Let small objects be cut, as if there were workers; return how many parts each became, as they are made."""
     made, convert = list[int](), csv_ranges.convert_ranges
 
     def noted(*arguments: Any) -> Any:

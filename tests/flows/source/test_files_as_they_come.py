@@ -59,7 +59,7 @@ def test_a_file_is_published_as_it_is_or_refused(tmp_path: Path, anonymise: Anon
 
 
 def _counted(values: Any) -> Counter[tuple[str, str]]:
-    """Returns how often each value occurs, with its type; a decimal by its number, a moment by its instant."""
+    """Return how often each value occurs, with its type; a decimal by its number, a moment by its instant."""
     return Counter((type(value).__name__, f"{value.normalize():f}" if isinstance(value, Decimal) else _written(value)) for value in values)
 
 

@@ -30,7 +30,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_799
 
 @pytest.fixture(scope="module")
 def run() -> Anonymise:
-    """Runs a job by the flow of the method ``named``, in this process."""
+    """Run a job by the flow of the method ``named``, in this process."""
 
     def anonymise(job: Path, named: str = "skald") -> PublishedRelease:
         flow: Any = METHODS[named].flow.load()

@@ -28,7 +28,7 @@ def retyped(table: pa.Table, **types: pa.DataType) -> pa.Table:
 
 
 def drifting(folder: Path, table: pa.Table, **parts: Any) -> Path:
-    """Writes ``people`` in two files of which the second is written differently, its columns in another order."""
+    """Write ``people`` in two files of which the second is written differently, its columns in another order."""
     job = people_job(folder, TABLE, **parts)
     pq.write_table(table.select(sorted(table.column_names)), folder / "people" / "zzz.parquet")
     return job

@@ -37,7 +37,7 @@ finally:
 
 
 def equal(rows: int, size: int) -> pa.Table:
-    """Returns records of a few ages, with the same text in each."""
+    """Return records of a few ages, with the same text in each."""
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["x" * size])
     return pa.table({"age": 30 + np.arange(rows) % 3, "text": text})
 
@@ -57,7 +57,7 @@ def arrow(path: Path, table: pa.Table) -> None:
 
 
 def cost_of(folder: Path, role: str, form: str) -> tuple[int, int, str]:
-    """Runs a job on ``in`` of a folder; returns exit code, bytes at most and what was printed."""
+    """Run a job on ``in`` of a folder; return exit code, bytes at most and what was printed."""
     job = {
         "version": 1,
         "name": "small",

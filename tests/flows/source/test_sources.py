@@ -33,7 +33,7 @@ def expected(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def run(anonymise: Anonymise, folder: Path, source: dict[str, Any], *settings: str) -> list[str]:
-    """Returns the digests of the release of a source."""
+    """Return the digests of the release of a source."""
     return digests(anonymise(write_job(folder, job_of(source=source)), *SETTINGS, *settings).folder)
 
 
@@ -99,7 +99,7 @@ def test_compressed_csv_gives_the_release_of_parquet(anonymise: Anonymise, expec
 
 
 def hive(folder: Path) -> None:
-    """Writes the records apart by sex and smoker, nulls too."""
+    """Write the records apart by sex and smoker, nulls too."""
     for number, values in enumerate(TABLE.group_by(["sex", "smoker"]).aggregate([]).to_pylist()):
         rows = [row for row in TABLE.to_pylist() if (row["sex"], row["smoker"]) == (values["sex"], values["smoker"])]
         names = [name for name in TABLE.column_names if name not in values]
@@ -204,7 +204,7 @@ def server() -> Iterator[str]:
 
 
 def fill(address: str, table: pa.Table) -> None:
-    """Makes the table ``people`` of the server anew; decimals go in as text, because the driver takes no others."""
+    """Make the table ``people`` of the server anew; decimals go in as text, because the driver takes no others."""
     from adbc_driver_postgresql.dbapi import connect
 
     exact = [name for name in table.column_names if pa.types.is_decimal(table[name].type)]

@@ -27,7 +27,7 @@ SETTINGS = ("--set", "chunk_rows=200", "--set", "privacy.k=4")
 
 
 def write_plain_parquet(path: Path, table: pa.Table) -> None:
-    """Writes numbers as they are, so that files of as many rows are of one size."""
+    """Write numbers as they are, so that files of as many rows are of one size."""
     pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
 
 
@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[dict[str, object], Callable[[Path, pa.Table], None]]] = {
 
 @contextmanager
 def stopped(line: CommandLine, pattern: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Runs a command until a file like the pattern has its final name, and lets it go on at the end of the block."""
+    """Run a command until a file like the pattern has its final name, and let it go on at the end of the block."""
     command = line.command_signalled(signal.SIGSTOP, pattern, *arguments)
     process = subprocess.Popen(command, **line.options(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _, status = os.waitpid(process.pid, os.WUNTRACED)

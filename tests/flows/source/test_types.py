@@ -20,7 +20,7 @@ Made = dict[str, tuple[pa.Table, pa.Table]]
 
 
 def rows_of(table: pa.Table, columns: list[str]) -> Counter[Any]:
-    """Counts records as Python has them."""
+    """Count records as Python has them."""
     return Counter(zip(*(map(repr, table[name].to_pylist()) for name in columns), strict=True))
 
 
@@ -58,7 +58,7 @@ def test_records_are_kept_whole(made: Made, family: str) -> None:
 
 
 def refused(anonymise: Anonymise, folder: Path, kind: Kind, role: str) -> str:
-    """Returns the sentence that refuses a kind in a role."""
+    """Return the sentence that refuses a kind in a role."""
     table = pa.table({"key": pa.array(["x"] * len(kind.column())), "c": kind.column()})
     qids = [{"name": "key", "hierarchy": {"prefix": [1]}}]
     columns: dict[str, Any] = {"quasi_identifiers": qids}

@@ -52,7 +52,7 @@ target: releases
 
 
 def people(rows: int = 240) -> pa.Table:
-    """Returns people of whom the last one alone has the canaries."""
+    """Return people of whom the last one alone has the canaries."""
     random = np.random.default_rng(7)
     towns, names = ["Alder", "Birch", "Cedar"], ["who", "town", "born_in", "income", "born", "score", "note"]
     columns = [
@@ -69,7 +69,7 @@ def people(rows: int = 240) -> pa.Table:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """Returns a job file beside its source."""
+    """Return a job file beside its source."""
     pq.write_table(people(), tmp_path / "people.parquet")
     (tmp_path / "town.csv").write_text("Alder;North;*\nBirch;North;*\nCedar;South;*\nCanaryville;Canaryville;*\n")
     (tmp_path / "job.yaml").write_text(JOB)
@@ -90,13 +90,13 @@ def studio(job: Path) -> Iterator[Studio]:
 
 @pytest.fixture
 def stranger(studio: Studio, keys: SessionKeys) -> TestClient:
-    """Returns a client that has not been let in."""
+    """Return a client that has not been let in."""
     return TestClient(application(studio, keys), base_url=keys.origin, follow_redirects=False)
 
 
 @pytest.fixture
 def client(stranger: TestClient, keys: SessionKeys) -> TestClient:
-    """Returns a client with the cookie."""
+    """Return a client with the cookie."""
     stranger.get(f"/state?token={keys.token}")
     return stranger
 
@@ -106,7 +106,7 @@ Post = Callable[..., str]
 
 @pytest.fixture
 def post(client: TestClient, studio: Studio, keys: SessionKeys) -> Post:
-    """Returns what sends a form as the page would and gives the page that follows."""
+    """Return what sends a form as the page would and gives the page that follows."""
 
     def send(action: str, **form: object) -> str:
         given = {"stamp": studio.opened().stamp, "page": "/columns", **form}

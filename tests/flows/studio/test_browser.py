@@ -30,7 +30,7 @@ Wait = Callable[[str], Any]
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Returns a table of people as a CSV file."""
+    """Return a table of people as a CSV file."""
     random = np.random.default_rng(3)
     towns, ills = ["Alder", "Birch", "Cedar", "Dahlia"], ["flu", "gout", "cough"]
     path = tmp_path / "people.csv"
@@ -44,7 +44,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(source: Path, direct: CommandLine) -> Iterator[str]:
-    """Returns the address that the command prints; the studio works in the source's folder."""
+    """Return the address that the command prints; the studio works in the source's folder."""
     process = subprocess.Popen(
         direct.command("studio", "people.csv", "--no-browser"),
         **direct.options() | {"cwd": source.parent},
@@ -60,7 +60,7 @@ def address(source: Path, direct: CommandLine) -> Iterator[str]:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    """Returns a browser without a window."""
+    """Return a browser without a window."""
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
@@ -86,7 +86,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def wait(browser: Any) -> Wait:
-    """Returns what waits for an element and gives it; of an XPath."""
+    """Return what waits for an element and gives it; of an XPath."""
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait

@@ -36,7 +36,7 @@ finally:
 
 @contextmanager
 def started(direct: CommandLine, *arguments: object, terminal: int | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Starts a studio, or on a terminal a shell that starts one; yields the process and the address that is printed."""
+    """Start a studio, or on a terminal a shell that starts one; yield the process and the address that is printed."""
     command = direct.command("studio", *arguments, "--no-browser")
     if terminal is not None:
         # The shell makes the terminal its own, waits, ignores that it closes, and does not become the studio.

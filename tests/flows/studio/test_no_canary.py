@@ -60,7 +60,7 @@ def test_no_part_shows_a_value_of_one_person(part: str, method: str, client: Tes
 
 
 def forms_of(action: str, town: str, job: Path) -> list[dict[str, str]]:
-    """Returns what a page, or whoever writes one, may send to an action."""
+    """Return what a page, or whoever writes one, may send to an action."""
     moves = [("0", "3", "new"), ("3", "0", "9"), ("3", "9", "x")]
     given: dict[str, list[dict[str, str]]] = {
         "role": [{"column": column, "role": "quasi_identifier"} for column in COLUMNS] + [{"column": "note", "role": "sensitive"}],

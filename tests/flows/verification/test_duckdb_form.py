@@ -23,7 +23,7 @@ def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 
 def foreign(made: tuple[Job, Path], folder: Path, *statements: str) -> None:
-    """Verifies the same records as another tool would hand them on, after some statements."""
+    """Verify the same records as another tool would hand them on, after some statements."""
     job, path = made
     (folder / "theirs" / "data").mkdir(parents=True)
     with duckdb.connect(folder / "theirs" / "data" / "release.duckdb") as connection:

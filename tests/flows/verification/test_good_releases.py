@@ -34,7 +34,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any] | str, int]] = {
 
 
 def verified(anonymise: Anonymise, folder: Path, values: list[Any], hierarchy: dict[str, Any] | str, *settings: str) -> set[Any]:
-    """Publishes each value twice, and verifies that; returns what is published for them."""
+    """Publish each value twice, and verify that; return what is published for them."""
     table = pa.table({"q": values * 2, "s": ["x", "y"] * len(values)})
     if isinstance(hierarchy, str):
         folder.mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ TERABYTE = 1 << 40
 
 @pytest.fixture(scope="module")
 def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder with a job and its signed release."""
+    """Return a folder with a job and its signed release."""
     folder = tmp_path_factory.mktemp("hostile")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKALD_SIGNING_KEY", str(private_key(folder)))
@@ -38,7 +38,7 @@ def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def target(made: Path, tmp_path: Path) -> Path:
-    """Returns the folder of releases, alone, as others have it."""
+    """Return the folder of releases, alone, as others have it."""
     return Path(shutil.copytree(made / "releases", tmp_path / "releases"))
 
 

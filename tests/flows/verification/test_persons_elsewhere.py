@@ -47,7 +47,7 @@ def stays(people: int = 40) -> pa.Table:
 
 
 def published(anonymise: Anonymise, folder: Path, *settings: str) -> tuple[Path, Path]:
-    """Publishes stays; returns job and release, beside which there is no run folder any more."""
+    """Publish stays; return job and release, beside which there is no run folder any more."""
     path = people_job(folder, stays(), columns=COLUMNS, suppression={"limit": 1}, privacy={"k": K})
     release = anonymise(path, *settings).folder
     shutil.rmtree(folder / ".skald")
@@ -88,7 +88,7 @@ def test_persons_are_counted_from_job_and_source(anonymise: Anonymise, tmp_path:
 
 
 def shorter(rows: int) -> Callable[[pa.Table], pa.Table]:
-    """Leaves the first records of the first class out, which is how a file is ordered."""
+    """Leave the first records of the first class out, which is how a file is ordered."""
     return lambda table: table.slice(rows)
 
 

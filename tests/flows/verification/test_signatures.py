@@ -23,7 +23,7 @@ from tests.tampering.kinds import private_key
 
 
 def statement_of(release: Path) -> tuple[dict[str, Any], bytes, bytes]:
-    """Returns the statement of a release, and payload and signature as they are."""
+    """Return the statement of a release, and payload and signature as they are."""
     envelope = json.loads((release / "manifest.sig").read_text())
     payload = base64.b64decode(envelope["payload"])
     return json.loads(payload), payload, base64.b64decode(envelope["signatures"][0]["sig"])

@@ -33,14 +33,14 @@ SETTINGS = ("method.name=mondrian", "privacy.k=4", "privacy.l={disease: {distinc
 
 @pytest.fixture(scope="module")
 def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of a job and of its release."""
+    """Return the folder of a job and of its release."""
     folder = tmp_path_factory.mktemp("made")
     shutil.move(anonymise(people_job(folder, people(300), columns=COLUMNS), *SETTINGS).folder, folder / "release")
     return folder
 
 
 def without_job(made: Path, folder: Path, change: Callable[[dict[str, Any]], object] = lambda said: None) -> Verified:
-    """Verifies a copy of the release after somebody made its manifest anew."""
+    """Verify a copy of the release after somebody made its manifest anew."""
     release = Path(shutil.copytree(made / "release", folder / manifest_of(made).release))
     anew(release, change)
     return verify_published(None, release, VerificationContext(str(release)))

@@ -12,7 +12,7 @@ Label = Callable[[Any], Any]
 
 
 def children(rows: Sequence[Row], reference: str) -> dict[Any, list[Row]]:
-    """Returns the rows that refer to each key."""
+    """Return the rows that refer to each key."""
     found: dict[Any, list[Row]] = {}
     for row in rows:
         if row[reference] is not None:
@@ -23,7 +23,7 @@ def children(rows: Sequence[Row], reference: str) -> dict[Any, list[Row]]:
 def hospital_histories(
     persons: Sequence[Row], person_cells: Sequence[Row], conditions: Sequence[Row], labels: Mapping[str, Mapping[str, Label]]
 ) -> dict[Any, Any]:
-    """Returns the history of each person: labels, the multiset of visits with what they found, and of what is known of no visit."""
+    """Return the history of each person: labels, the multiset of visits with what they found, and of what is known of no visit."""
 
     def told(table: str, row: Row) -> tuple[Any, ...]:
         return tuple(label(row[name]) for name, label in labels[table].items())
@@ -45,7 +45,7 @@ def hospital_histories(
 
 
 def rare_choices(of_unit: Mapping[Any, Any], rows: Mapping[Any, Sequence[Sequence[Any]]], most: int, k: int) -> set[Any]:
-    """Returns the persons who have a choice of at most ``most`` rows of each table that fewer than k persons of one label share."""
+    """Return the persons who have a choice of at most ``most`` rows of each table that fewer than k persons of one label share."""
     persons: dict[Any, set[Any]] = {}
     for person, label in of_unit.items():
         tables = [
@@ -57,6 +57,6 @@ def rare_choices(of_unit: Mapping[Any, Any], rows: Mapping[Any, Sequence[Sequenc
 
 
 def failing(histories: Mapping[Any, Any], k: int) -> set[Any]:
-    """Returns the persons whose history fewer than k share."""
+    """Return the persons whose history fewer than k share."""
     shared = Counter(histories.values())
     return {person for person, history in histories.items() if shared[history] < k}

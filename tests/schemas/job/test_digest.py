@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def digest_of(folder: Path, text: str = CONTRACT, *overrides: str) -> str:
-    """Returns the digest of a job with this text."""
+    """Return the digest of a job with this text."""
     return job_digest(load_job(write(folder, text), overrides))
 
 
@@ -130,7 +130,7 @@ def test_the_canonical_form_is_json_and_names_no_place(folder: Path) -> None:
 
 
 def shuffled(value: object, random: st.DataObject) -> object:
-    """Returns the same data with the keys of every mapping, trees apart, in another order."""
+    """Return the same data with the keys of every mapping, trees apart, in another order."""
     if isinstance(value, dict):
         keys = random.draw(st.permutations(list(value)))
         return {key: value[key] if key == "tree" else shuffled(value[key], random) for key in keys}

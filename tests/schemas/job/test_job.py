@@ -60,14 +60,14 @@ target: out
 
 
 def write(folder: Path, text: str) -> Path:
-    """Returns a job file with this text."""
+    """Return a job file with this text."""
     path = folder / "job.yaml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def hierarchy_of(job: Job, name: str) -> Any:
-    """Returns the hierarchy of one quasi-identifier."""
+    """Return the hierarchy of one quasi-identifier."""
     return next(qid.hierarchy for qid in job.columns.quasi_identifiers if qid.name == name)
 
 

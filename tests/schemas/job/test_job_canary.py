@@ -26,7 +26,7 @@ Step = str | int
 
 
 def steps(value: object, at: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    """Yields every place of nested data."""
+    """Yield every place of nested data."""
     yield at
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, entry in entries:
@@ -34,7 +34,7 @@ def steps(value: object, at: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]
 
 
 def good() -> Any:
-    """Returns the contract's job, a CSV one with all options, as fresh data of JSON types."""
+    """Return the contract's job, a CSV one with all options, as fresh data of JSON types."""
     data = yaml.safe_load(CONTRACT)
     data["source"] = {"path": ["a.csv"], "format": "csv", "delimiter": ";", "null_values": ["", "NA"]}
     data["source"]["types"] = {"age": "integer", "zip": "text"}
@@ -46,12 +46,12 @@ PLACES = list(steps(good()))[1:]
 
 
 def holds_a_name(at: tuple[Step, ...]) -> bool:
-    """Tells whether a value at this place is, or holds, the name of a column."""
+    """Return whether a value at this place is, or holds, the name of a column."""
     return (at[0] == "columns" and len(at) in (2, 3)) or (at[:2] == _QIDS and at[3:] == ("name",))
 
 
 def message(data: object, overrides: list[str]) -> str:
-    """Returns all that can be seen of the error of a job, its traceback too; nothing if it loads."""
+    """Return all that can be seen of the error of a job, its traceback too; nothing if it loads."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             load_job(write(Path(folder), data if isinstance(data, str) else json.dumps(data)), overrides)
@@ -61,7 +61,7 @@ def message(data: object, overrides: list[str]) -> str:
 
 
 def parent_of(data: Any, at: tuple[Step, ...]) -> Any:
-    """Returns the mapping or list that holds a place."""
+    """Return the mapping or list that holds a place."""
     for key in at[:-1]:
         data = data[key]
     return data

@@ -13,7 +13,7 @@ from tests.schemas.job.test_job import CONTRACT, SHORT, write
 
 
 def faults_of(folder: Path, text: str, *overrides: str) -> tuple[str, ...]:
-    """Returns the faults of a job that must not load."""
+    """Return the faults of a job that must not load."""
     with pytest.raises(JobError) as caught:
         load_job(write(folder, text), overrides)
     assert caught.value.__cause__ is None
@@ -22,17 +22,17 @@ def faults_of(folder: Path, text: str, *overrides: str) -> tuple[str, ...]:
 
 
 def with_hierarchy(hierarchy: str) -> str:
-    """Returns a job whose only quasi-identifier has this hierarchy."""
+    """Return a job whose only quasi-identifier has this hierarchy."""
     return SHORT.replace("{widths: [5, 10]}", hierarchy)
 
 
 def with_source(source: str) -> str:
-    """Returns a job with this path, and what may follow it in the source."""
+    """Return a job with this path, and what may follow it in the source."""
     return SHORT.replace("people.csv", source)
 
 
 def with_role(role: str) -> str:
-    """Returns a job with one more role."""
+    """Return a job with one more role."""
     return SHORT.replace("columns:", f"columns:\n  {role}")
 
 

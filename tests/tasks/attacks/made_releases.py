@@ -63,7 +63,7 @@ class Made:
 
 
 def source_of(seed: int, people: int = PEOPLE) -> pl.DataFrame:
-    """Returns people in an order that nothing tells."""
+    """Return people in an order that nothing tells."""
     random = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -78,20 +78,20 @@ def source_of(seed: int, people: int = PEOPLE) -> pl.DataFrame:
 
 
 def labelled(source: pl.DataFrame, width: int = 10, kept: int = 2) -> pl.DataFrame:
-    """Returns all records with labels: ages in bins, and a beginning of each ZIP code."""
+    """Return all records with labels: ages in bins, and a beginning of each ZIP code."""
     low = pl.col("age") // width * width
     text = pl.format("[{} - {}]", low, low + width - 1)
     return source.with_columns(text.alias("age"), pl.col("zip").str.slice(0, kept) + "*" * (3 - kept))
 
 
 def published(rows: pl.DataFrame, k: int = K) -> pl.DataFrame:
-    """Returns the records in classes of k, without what names people, in the order of their content."""
+    """Return the records in classes of k, without what names people, in the order of their content."""
     kept = rows.filter(pl.len().over("age", "zip", "sex") >= k)
     return kept.select("age", "zip", "sex", "disease", "note").sort("age", "zip", "sex", "disease", "note")
 
 
 def good_release(seed: int, k: int = K) -> Made:
-    """Returns a release that keeps its promise, by levels and a treatment that the seed draws."""
+    """Return a release that keeps its promise, by levels and a treatment that the seed draws."""
     source = source_of(seed, 200 + 30 * (seed % 20))
     rows = labelled(source, (10, 20)[seed % 2], 2 - seed // 2 % 2)
     release = published(rows, k)
@@ -106,7 +106,7 @@ def good_release(seed: int, k: int = K) -> Made:
 
 
 def attacks_on(made: Made, folder: Path, settings: AttackSettings | None = None) -> PlayedAttacks:
-    """Writes a release and its source, and plays all attacks."""
+    """Write a release and its source, and play all attacks."""
     folder.mkdir(parents=True, exist_ok=True)
     job = deepcopy(JOB)
     for key, value in made.job.items():
@@ -126,7 +126,7 @@ def attacks_on(made: Made, folder: Path, settings: AttackSettings | None = None)
 
 
 def broken_by(played: PlayedAttacks) -> list[tuple[str, str | None, str]]:
-    """Returns which attacks break a release."""
+    """Return which attacks break a release."""
     return [_named(one) for one in played.broken]
 
 

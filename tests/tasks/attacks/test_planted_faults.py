@@ -27,7 +27,7 @@ BREACH = ("inference", "disease", inference.BY_BREACH)
 
 
 def smallest() -> pl.DataFrame:
-    """Returns the records of the smallest class."""
+    """Return the records of the smallest class."""
     sized = SOUND.release.with_columns(pl.len().over(CLASS).alias("size"))
     first = sized.sort("size", *CLASS).select(CLASS).head(1)
     return SOUND.release.join(first, on=CLASS, how="semi")
@@ -38,7 +38,7 @@ def without_smallest() -> pl.DataFrame:
 
 
 def with_class(rows: pl.DataFrame) -> pl.DataFrame:
-    """Returns the release with another class in the place of the smallest."""
+    """Return the release with another class in the place of the smallest."""
     return pl.concat([without_smallest(), rows.select(SOUND.release.columns)]).sort(*CLASS, "disease", "note")
 
 
@@ -51,24 +51,24 @@ def class_of_one() -> Made:
 
 
 def finer_label() -> Made:
-    """Publishes one record with its own age."""
+    """Publish one record with its own age."""
     row = pl.concat([smallest().head(1).with_columns(age=pl.lit("33")), smallest()])
     return SOUND.with_release(with_class(row))
 
 
 def false_label() -> Made:
-    """Publishes a class under a ZIP code in which nobody lives."""
+    """Publish a class under a ZIP code in which nobody lives."""
     return SOUND.with_release(with_class(smallest().with_columns(zip=pl.lit("99*"))))
 
 
 def suppressed_record() -> Made:
-    """Publishes a record that was to be left out, as it is."""
+    """Publish a record that was to be left out, as it is."""
     row = SOUND.source.head(1).with_columns(pl.col("age").cast(pl.String))
     return SOUND.with_release(pl.concat([SOUND.release, row.select(SOUND.release.columns)]).sort(*CLASS, "disease", "note"))
 
 
 def record_repeated() -> Made:
-    """Makes a class of k records out of one person's record."""
+    """Make a class of k records out of one person's record."""
     lone = pl.DataFrame(SOUND.source.head(1).with_columns(age=pl.lit(5, pl.Int64), zip=pl.lit("777")))
     source = pl.concat([SOUND.source, lone])
     row = labelled(lone).select(SOUND.release.columns)
@@ -76,7 +76,7 @@ def record_repeated() -> Made:
 
 
 def class_of_one_person() -> Made:
-    """Has a class of k records, all of one of the persons whom the job names."""
+    """Have a class of k records, all of one of the persons whom the job names."""
     lone = SOUND.source.head(1).with_columns(age=pl.lit(5, pl.Int64), zip=pl.lit("777"))
     source = pl.concat([SOUND.source, *[lone] * K])
     row = labelled(lone).select(SOUND.release.columns)
@@ -85,7 +85,7 @@ def class_of_one_person() -> Made:
 
 
 def ends_of_one_person() -> Made:
-    """Publishes ranges that end at somebody's own value although the job asks for shared ends."""
+    """Publish ranges that end at somebody's own value although the job asks for shared ends."""
     random = np.random.default_rng(3)
     source = SOUND.source.with_columns(age=pl.Series(random.permutation(1_000_000)[: len(SOUND.source)]))
     rows = source.sort("age").with_columns(block=pl.int_range(pl.len()) // K)
@@ -95,7 +95,7 @@ def ends_of_one_person() -> Made:
 
 
 def digest_of(name: str, digits: int | None = None) -> Callable[[], Made]:
-    """Publishes plain digests of the identifier in the place of notes."""
+    """Publish plain digests of the identifier in the place of notes."""
 
     def made() -> Made:
         digests = [hashlib.new(name, text.encode()).hexdigest()[:digits] for text in SOUND.source["person"]]
@@ -106,7 +106,7 @@ def digest_of(name: str, digits: int | None = None) -> Callable[[], Made]:
 
 
 def digest_of_a_file() -> Made:
-    """Has the plain digest of the source's file in its manifest."""
+    """Have the plain digest of the source's file in its manifest."""
     return Made(SOUND.source, SOUND.release, manifest=json.dumps({"sources": ["0123456789abcdef" * 4]}))
 
 
@@ -120,7 +120,7 @@ def order_of_the_source(*, backwards: bool) -> Callable[[], Made]:
 
 
 def column_nobody_asked_for(name: str) -> Callable[[], Made]:
-    """Publishes the row number, or the identifier itself."""
+    """Publish the row number, or the identifier itself."""
 
     def made() -> Made:
         rows = labelled(SOUND.source.with_row_index("index")).filter(pl.len().over(CLASS) >= K)
@@ -130,7 +130,7 @@ def column_nobody_asked_for(name: str) -> Callable[[], Made]:
 
 
 def unevenly(promised: dict[str, Any], *, of_t: bool = False) -> Callable[[], Made]:
-    """Has a class in which one value is more frequent than the job allows."""
+    """Have a class in which one value is more frequent than the job allows."""
 
     def made() -> Made:
         wide = labelled(source_of(11, 2_000), 20, 1).filter(pl.len().over(CLASS) >= K)
@@ -146,14 +146,14 @@ def unevenly(promised: dict[str, Any], *, of_t: bool = False) -> Callable[[], Ma
 
 
 def shared_value_of_one() -> Made:
-    """Publishes a value of one person in a column that promises k for each."""
+    """Publish a value of one person in a column that promises k for each."""
     note = pl.Series([*["rest"] * (len(SOUND.release) - 1), "mine"])
     shared = {"columns.insensitive": [{"name": "note", "publish": "shared"}]}
     return SOUND.with_release(SOUND.release.with_columns(note=note), **shared)
 
 
 def pseudonyms_that_link() -> Made:
-    """Has pseudonyms whose records lie in sets of classes that few share."""
+    """Have pseudonyms whose records lie in sets of classes that few share."""
     source = source_of(11, 1_000)
     rows = labelled(source).with_columns(visit=pl.int_range(pl.len()) // 5).filter(pl.len().over(CLASS) >= K)
     release = rows.select(*SOUND.release.columns, pl.format("v{}", "visit").alias("person")).sort(*CLASS, "disease", "note")

@@ -28,7 +28,7 @@ from tests.jobs import job_of, people, people_job
 
 
 def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
-    """Returns what the domain table and the histogram at a root of one level are told by."""
+    """Return what the domain table and the histogram at a root of one level are told by."""
     with open_run(load_job(path, ("chunk_rows=10", *settings))) as run:
         source = read_source(run)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -55,7 +55,7 @@ def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypat
 
 
 def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, RepeatedColumn], set[str]]:
-    """Returns what a source is known by, what repeats in it, and which steps the flow's own process read artefacts of."""
+    """Return what a source is known by, what repeats in it, and which steps the flow's own process read artefacts of."""
     with open_run(load_job(path, ("chunk_rows=10", *settings))) as run:
         source = read_source(run)
         plain, read = run.store.path, set[str]()

@@ -25,7 +25,7 @@ from tests.flows.lattice.test_roots import job, room_for
 
 
 def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]]:
-    """Returns what a search found, digests of its recoding, and which steps the flow's own process read artefacts of for it."""
+    """Return what a search found, digests of its recoding, and which steps the flow's own process read artefacts of for it."""
     with open_run(load_job(path, ("chunk_rows=150", *settings))) as run:
         source = read_source(run)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -38,7 +38,7 @@ def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]
 
 
 def watched(run: Run) -> set[str]:
-    """Returns the steps that a run's store is asked for from now on, but for what tasks of ``bundles`` and ``histograms`` ask for."""
+    """Return the steps that a run's store is asked for from now on, but for what tasks of ``bundles`` and ``histograms`` ask for."""
     plain, read, others = run.store.path, set[str](), run.store.watching(nullcontext)
 
     def path(artifact: Artifact) -> Path:

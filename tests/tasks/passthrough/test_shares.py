@@ -21,7 +21,7 @@ COLUMNS = job_of()["columns"] | {"insensitive": ["visits", "score", "note", "con
 
 
 def looked(path: Path, work: str) -> tuple[bytes, object, list[str]]:
-    """Returns the figures of a job's columns as they are kept, what the run takes from them, and which steps left artefacts."""
+    """Return the figures of a job's columns as they are kept, what the run takes from them, and which steps left artefacts."""
     with open_run(load_job(path, ("chunk_rows=10", f"work={work}"))) as run:
         found, source = measure_untreated_columns(run, read_source(run))
         [made] = (run.store.folder / "passthrough").glob("*.json")

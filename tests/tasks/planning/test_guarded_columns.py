@@ -23,7 +23,7 @@ RARE = [f"code {number}" for number in range(ROWS)]
 
 
 def drafted(folder: Path, icd10: list[Any]) -> dict[str, Any]:
-    """Returns the l of a draft for records with some diagnoses."""
+    """Return the l of a draft for records with some diagnoses."""
     table = pa.table({"age": [20 + number % 50 for number in range(ROWS)], "icd10": pa.array(icd10, pa.string())})
     pq.write_table(table, folder / "people.parquet")
     draft_job(SourceOptions((str(folder / "people.parquet"),)), folder / "job.yaml")

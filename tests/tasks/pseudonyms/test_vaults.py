@@ -178,7 +178,7 @@ def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: 
 
 
 def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Writes other rows with all that the vault says of itself."""
+    """Write other rows with all that the vault says of itself."""
     vault, said = pq.read_table(path), pq.read_metadata(path).metadata
     with pq.ParquetWriter(path, vault.schema, compression="zstd") as writer:
         writer.write_table(change(vault))

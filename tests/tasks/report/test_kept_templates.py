@@ -20,7 +20,7 @@ CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Made]:
-    """Makes a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
+    """Make a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
     monkeypatch.setattr(pages, "compiled_folder", lambda: tmp_path / "home")
 
     def anew() -> str:

@@ -14,7 +14,7 @@ from tasks.source.bounds.apart import survived, survived_each
 
 
 def size_of(path: Path) -> int:
-    """Reads a file as a library does that gives up at some."""
+    """Read a file as a library does that gives up at some."""
     content = path.read_bytes()
     if content == b"fatal":
         os.kill(os.getpid(), signal.SIGKILL)

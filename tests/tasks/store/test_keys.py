@@ -37,7 +37,7 @@ PLAIN_FINGERPRINTS = {
 
 @cache
 def tree(module: str) -> ast.Module:
-    """Reads a module when it is asked for: every process of tests collects this file, and few run it."""
+    """Read a module when it is asked for: every process of tests collects this file, and few run it."""
     return ast.parse(PLACES[module].read_text("utf-8"))
 
 

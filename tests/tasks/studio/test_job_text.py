@@ -86,7 +86,7 @@ DATA = some.recursive(
 
 
 def block(value: Any, indent: int = 0) -> str:
-    """Writes data in blocks, as people do, with a comment behind every scalar."""
+    """Write data in blocks, as people do, with a comment behind every scalar."""
     pad = " " * indent
     if isinstance(value, dict) and value:
         return "".join(f"\n{pad}{flow_text(key)}:{block(one, indent + 2)}" for key, one in value.items())

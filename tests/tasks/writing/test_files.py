@@ -40,14 +40,14 @@ def table_of(distinct: int, rows: int = ROWS) -> pa.Table:
 
 
 def written(path: Path, table: pa.Table, *coded: str) -> Path:
-    """Writes records as a release does, with some columns given as dictionaries."""
+    """Write records as a release does, with some columns given as dictionaries."""
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     write_release(path, {name: column.dictionary_encode() if name in coded else column for name, column in columns.items()}, table.schema)
     return path
 
 
 def forged(path: Path, table: pa.Table, **options: Any) -> Path:
-    """Writes records in the form of a release, but for the options."""
+    """Write records in the form of a release, but for the options."""
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False, **options) as writer:
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(table.schema.serialize().to_pybytes()).decode()})
         writer.write_table(table)

@@ -41,7 +41,7 @@ PLAIN = st.recursive(
 
 @pytest.fixture(autouse=True)
 def functions_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets calls name functions of this file."""
+    """Let calls name functions of this file."""
     monkeypatch.setattr(codec, "FLOORS", (*codec.FLOORS, "tests."))
 
 
