@@ -17,7 +17,10 @@ class Keys:
     only: str
 
 
-CSV = Keys(("delimiter", "null_values", "types"), "only fit CSV files, but the format is {}; remove them or say format: csv")
+CSV = Keys(
+    ("delimiter", "null_values", "types", "encoding", "decimal", "thousands", "dates"),
+    "only fit CSV files, but the format is {}; remove them or say format: csv",
+)
 HIVE = Keys(("hive",), "only fits Parquet files, but the format is {}; remove it")
 SERVER = Keys(("connection", "extract"), "only fit PostgreSQL, but the format is {}; remove them or say format: postgresql")
 ROWS = Keys(("table", "query"), "only fit databases, but the format is {}; remove them")
@@ -37,7 +40,7 @@ class SourceFormat:
         pathless: What to give instead of a path; empty if its rows are in files.
         convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.locations.Readable`; None
             for files that are read as they are.
-        sample: Reads the front of files, to draft a job from: ``(connection, files)`` to a `tasks.planning.samples.Sample`; None for
+        sample: Reads the front of files, to draft a job from: ``(connection, files, ending)`` to `tasks.planning.samples.Sample`. None for
             formats that no job is drafted from.
     """
 

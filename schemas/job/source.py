@@ -1,5 +1,6 @@
 """Where the records are: files of several formats, here or in an object store, or the rows of a query."""
 
+import codecs
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from schemas.errors.base import listed, nearest
 from schemas.job.formats import FORMATS, ROWS, format_of_connection, format_of_suffix, unsupported_format_sentence, unused_format_keys
 from schemas.reading.model import Character, PathText, StrictModel, Title, alternatives, as_path, fault
 from schemas.reading.registry import OneOf
+from schemas.reading.spellings import DATE_ORDER, ISO, Spelling
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """Object stores, as fsspec calls them."""
@@ -129,6 +131,7 @@ class Connection(StrictModel):
 TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp", "timestamptz")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")
 _TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|timestamptz|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
+UTF8 = "utf-8"
 _COMPRESSION = (".gz", ".zst")
 _MOST_PRECISION = 38
 
@@ -165,6 +168,23 @@ def null_texts(values: list[str]) -> list[str]:
     if len(set(values)) < len(values):
         raise fault("lists a text twice; list it once")
     return values
+
+
+def text_encoding(value: str) -> str:
+    """Return the standard name of an encoding of text."""
+    try:
+        # Whatever has no text on one side, such as base64, ends in a LookupError here.
+        "".encode(value)
+        return codecs.lookup(value).name
+    except (LookupError, ValueError):
+        raise fault("must be the name of an encoding of text, such as utf-8, windows-1252 or iso-8859-2") from None
+
+
+def date_order(value: str) -> str:
+    """Return the order in which a file writes day, month and year."""
+    if not DATE_ORDER.fullmatch(value):
+        raise fault("must be dd, mm and yyyy in their order, with '.', '/', '-', a blank or nothing between them, such as dd.mm.yyyy")
+    return value
 
 
 def suffix(path: str) -> str:
@@ -213,7 +233,7 @@ class Source(StrictModel):
     model_config = ConfigDict(serialize_by_alias=True)
     # Neither the place nor the way there counts: content has a digest of its own, of which the release id is made as well.
     uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract", "name"})
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift", "encoding", "decimal", "thousands", "dates"})
     path: Paths = Field(default_factory=list)
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
     connection: Connection | None = None
@@ -226,6 +246,14 @@ class Source(StrictModel):
     """What stands for null in a CSV file, as it is written there."""
     types: dict[str, ColumnType] = Field(default_factory=dict)
     """Types of columns of a CSV file, of a query of PostgreSQL or of hive partitions: text, integer, double, decimal(p,s), boolean, …"""
+    encoding: Annotated[str, AfterValidator(text_encoding)] = UTF8
+    """How a CSV file writes characters as bytes, such as windows-1252."""
+    decimal: Literal[".", ","] = "."
+    """The decimal separator of a CSV file."""
+    thousands: Literal["", ".", ",", " ", "'"] = ""
+    """What parts groups of three digits in a CSV file; a blank is one that no line is broken at, too."""
+    dates: Annotated[str, AfterValidator(date_order)] = ISO
+    """The order in which a CSV file writes days, such as dd.mm.yyyy or mm/dd/yyyy."""
     table: Annotated[str, AfterValidator(statement_text)] | None = None
     """The table of a database, with its schema before a dot if need be."""
     query: Annotated[str, AfterValidator(statement_text)] | None = None
@@ -260,10 +288,17 @@ class Source(StrictModel):
         if not entry.pathless and not self.path:
             faults.append("path is missing; add it")
         given = {name for name in self.model_fields_set if self._says(name)}
+        if self.thousands == self.decimal:
+            faults.append("thousands and decimal are the same; give two different separators")
         faults += [f"{listed(names)} {only}" for names, only in unused_format_keys(entry, given, folders=self.hive)]
         if entry.asks and len(given.intersection(ROWS.names)) != 1:
             faults.append(f"format: {entry.name} needs either table or query")
         return faults
+
+    @property
+    def spelling(self) -> Spelling:
+        """How a CSV file spells numbers and dates."""
+        return Spelling(self.decimal, self.thousands, self.dates)
 
     def _says(self, name: str) -> bool:
         """Return whether a key that is written says anything but what holds without it."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from math import isfinite
 
+from schemas.reading.spellings import Spelling, example_date, standard_sql
+
+STANDARD = Spelling()
 _DAY = r"[0-9]{4}(-[0-9]{1,2}-[0-9]{1,2}|/[0-9]{1,2}/[0-9]{1,2})"
 _TIME = r"(2[0-3]|[01]?[0-9]):[0-5][0-9](:[0-5][0-9](\.[0-9]{0,6}0*)?)?"
 _PATTERNS = {
@@ -28,7 +31,6 @@ _TAKES = {
     "integer": "whole numbers of 64 bits",
     "double": "numbers that 64 bits hold to the last digit that is written",
     "boolean": "true, false, t, f, yes, no, y, n, 1 and 0",
-    "date": "days without a time, such as 2024-01-31",
     "timestamp": "moments to the microsecond without an offset (timestamptz takes those with one)",
     "timestamptz": "moments to the microsecond with an offset, such as Z or +01:00",
 }
@@ -42,24 +44,32 @@ def sql_type(dtype: str) -> str:
     return SQL_TYPES.get(dtype, dtype.upper())
 
 
-def accepted_words(dtype: str) -> str:
-    """Return what a type takes, in words."""
+def accepted_words(dtype: str, spelling: Spelling = STANDARD) -> str:
+    """Return what a type takes of a file with a spelling, in words."""
+    separators = [f"a decimal '{spelling.decimal}'"] if spelling.decimal != STANDARD.decimal else []
+    separators += [f"thousands parted by '{spelling.thousands}'"] if spelling.thousands else []
+    spelled = f", with {' and '.join(separators)}" if separators and dtype not in ("boolean", "text") else ""
+    if dtype in ("date", "timestamp", "timestamptz"):
+        spelled = f", the day as {example_date(spelling.dates)}" if spelling.dates != STANDARD.dates else ""
+    if dtype == "date":
+        return f"days without a time, such as {example_date(spelling.dates)}"
     if dtype in _TAKES:
-        return _TAKES[dtype]
+        return f"{_TAKES[dtype]}{spelled}"
     precision, scale = _digits(dtype)
-    return f"numbers with at most {precision - scale} digits before the point and {scale} behind it"
+    return f"numbers with at most {precision - scale} digits before the point and {scale} behind it{spelled}"
 
 
-def typed_sql(text: str, dtype: str) -> str:
+def typed_sql(text: str, dtype: str, spelling: Spelling = STANDARD) -> str:
     """Return the SQL of a text's value in a type; null where the text is null, or no spelling of one value of the type.
 
     Args:
         text: SQL of the text.
         dtype: As in ``source.types``.
+        spelling: Of the numbers and dates of the file.
     """
     if dtype == "text":
         return text
-    spelled = f"upper(trim({text}))"
+    spelled = f"upper(trim({standard_sql(text, dtype, spelling)}))"
     cast = f"TRY_CAST({spelled} AS {sql_type(dtype)})"
     fits = f"regexp_full_match({spelled}, '{_pattern(dtype)}')"
     if dtype == "double":

@@ -89,7 +89,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             source, where, kind = {"path": patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
         entry = FORMATS[kind] if files else None
         if entry and entry.sample:
-            sample: Sample = entry.sample(connection, files)
+            sample: Sample = entry.sample(connection, files, ending)
         else:
             sample = as_a_run_reads(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
@@ -173,15 +173,15 @@ def as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, sou
             found = [on_this_machine(one, store) for one in located(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
-                return _with_keys(entry, connection, files)
+                return _with_keys(entry, connection, files, ending)
             read = [path for one in found if (path := as_parquet(job, one, store).path)]
         spill.rmdir()
     return parquet_sample(connection, read, hive=job.source.hive)
 
 
-def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
+def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
     assert entry.sample is not None
-    sample: Sample = entry.sample(connection, files)
+    sample: Sample = entry.sample(connection, files, ending)
     return sample
 
 

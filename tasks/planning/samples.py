@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
+import pyarrow as pa
 
+from schemas.job.source import UTF8
+from tasks.planning.spellings import detect_spelling, said_spelling
+from tasks.source.csv_files import BLOCK, write_in_utf8
 from tasks.store.database import literal
+
+WESTERN = "windows-1252"
+MOST_CHARACTERS = 1 << 26
+"""Characters that are looked at to tell the encoding of a file."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +37,59 @@ class Sample:
     texts: bool = False
 
 
-def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
+def parquet_sample(
+    _connection: duckdb.DuckDBPyConnection, files: Sequence[Path], _ending: ExitStack | None = None, *, hive: bool = False
+) -> Sample:
     """Read Parquet files; with ``hive``, columns that their folders name too."""
     return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
-def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Read CSV files by the delimiter that the first one seems to have."""
+def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
+    """Read CSV files by the encoding, delimiter and spelling that the first one seems to have.
+
+    Args:
+        connection: Reads them.
+        files: All of them.
+        ending: Copies in UTF-8 are gone when it is closed.
+    """
+    encoding = encoding_of(files[0])
+    files = in_utf8(files, encoding, ending)
     found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
     delimiter = str(found[0]) if found else ","
     # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
     relation = f"read_csv([{_listed(files)}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
-    return Sample(relation, {"format": "csv", "delimiter": delimiter}, texts=True)
+    spelling, spelled = detect_spelling(connection, relation)
+    keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
+    return Sample(spelled, {**keys, **said_spelling(spelling)}, texts=True)
+
+
+def in_utf8(files: Sequence[Path], encoding: str, ending: ExitStack) -> Sequence[Path]:
+    """Return files in UTF-8: the given ones if they are, else private copies, which are gone when ``ending`` is closed."""
+    if encoding == UTF8:
+        return files
+    folder = Path(ending.enter_context(TemporaryDirectory(prefix="skald-")))
+    copies = [folder / f"{number}.csv" for number, _ in enumerate(files)]
+    for file, copy in zip(files, copies, strict=True):
+        write_in_utf8(file, str(file), encoding, copy)
+    return copies
+
+
+def encoding_of(file: Path) -> str:
+    """Return the encoding of a text file: UTF-8, UTF-16 by its first bytes, or else what Windows writes in western languages."""
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                return "utf-16"
+        with pa.input_stream(str(file), compression="detect") as stream, io.TextIOWrapper(stream, UTF8) as text:
+            left = MOST_CHARACTERS
+            while left > 0 and (characters := text.read(BLOCK)):
+                left -= len(characters)
+    except UnicodeDecodeError:
+        return WESTERN
+    except OSError:
+        # Who reads it says what is wrong with it.
+        return UTF8
+    return UTF8
 
 
 def _listed(files: Sequence[Path]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -16,12 +18,14 @@ from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
+from schemas.job.source import UTF8, Source
 from schemas.reading.regular_files import MOST_HEADER, lines_within
 from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import count_held_rows
 from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
+from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
@@ -40,7 +44,7 @@ FAULTS = {
     "TOO MANY COLUMNS": "too many fields",
     "UNQUOTED VALUE": "a quote that does not close",
     "LINE SIZE OVER MAXIMUM": "a line that is too long",
-    "INVALID ENCODING": "bytes that are not UTF-8",
+    "INVALID ENCODING": "bytes that are not UTF-8 (source.encoding says what else they are)",
 }
 
 
@@ -55,18 +59,61 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
     """Convert one CSV file to Parquet, in the order of its rows.
 
     Args:
-        job: Gives delimiter, null values and types; a column without a type is text.
+        job: Gives delimiter, null values, encoding, spelling and types; a column without a type is text.
         path: The file, plain or compressed with gzip or zstd.
         name: What the user calls it.
         digest: Its digest.
         store: Gets the Parquet file.
     """
-    return store.make("converted", converted_key(job, digest), ".parquet", lambda part: convert_rows(job, path, name, part, store))
+    return store.make("converted", converted_key(job, digest), ".parquet", lambda part: _convert(job, path, name, part, store))
+
+
+def _convert(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
+    with _in_utf8(job.source.encoding, path, name, store) as readable:
+        return convert_rows(job, readable, name, part, store)
+
+
+@contextmanager
+def _in_utf8(encoding: str, path: Path, name: str, store: Store) -> Iterator[Path]:
+    """Yield a file in UTF-8: the given one if it is, else a private copy that is gone in the end."""
+    if encoding == UTF8:
+        yield path
+        return
+    copy = private_folder(store.folder.parent / "spill" / "csv") / f"{secrets.token_hex(8)}.csv"
+    try:
+        write_in_utf8(path, name, encoding, copy)
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
+    """Write the characters of a text file in UTF-8.
+
+    Args:
+        path: The file, plain or compressed with gzip or zstd.
+        name: What the user calls it.
+        encoding: Its own.
+        copy: Is written, plain.
+    """
+    try:
+        with (
+            pa.input_stream(str(path), compression="detect") as stream,
+            io.TextIOWrapper(stream, encoding, newline="") as text,
+            copy.open("wb") as made,
+        ):
+            while characters := text.read(BLOCK):
+                made.write(characters.encode())
+    except UnicodeError:
+        raise FileError.wrong_encoding(name, encoding) from None
+    except OSError:
+        raise SourceError.unreadable(name, "csv") from None
 
 
 def converted_key(job: Job, digest: str) -> Key:
     """Return the key of what a CSV file of a digest becomes."""
-    return STEP.key(digest, job.source.delimiter, job.source.null_values, job.source.types)
+    source = job.source
+    return STEP.key(digest, source.delimiter, source.null_values, source.types, source.encoding, source.spelling)
 
 
 def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
@@ -131,11 +178,11 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(f"CREATE TEMP VIEW texts AS {read}")
             try:
-                _copy(connection, f"({_typed(names, job.source.types)})", part)
+                _copy(connection, f"({_typed(names, job.source)})", part)
             except duckdb.InvalidInputException as error:
                 if MISFIT not in str(error):
                     raise
-                raise SourceError.bad_rows(name, _all_faults(connection, names, job.source.types)) from None
+                raise SourceError.bad_rows(name, _all_faults(connection, names, job.source)) from None
             faults = connection.execute(REJECTS).fetchall()
             rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
     except duckdb.InvalidInputException:
@@ -152,28 +199,31 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     return int(rows[0])
 
 
-def _typed(names: Sequence[str], types: Mapping[str, str]) -> str:
+def _typed(names: Sequence[str], source: Source) -> str:
     """Return the statement that gives every column its type, and ends in an error at the first text that is no value of it."""
+    types = source.types
+    typed = {name: typed_sql(quote(name), dtype, source.spelling) for name, dtype in types.items() if dtype != "text"}
     columns = [
-        f"CASE WHEN {quote(name)} IS NOT NULL THEN coalesce({typed_sql(quote(name), types[name])}, error('{MISFIT}')) END AS {quote(name)}"
-        if types.get(name, "text") != "text"
+        f"CASE WHEN {quote(name)} IS NOT NULL THEN coalesce({typed[name]}, error('{MISFIT}')) END AS {quote(name)}"
+        if name in typed
         else quote(name)
         for name in names
     ]
     return f"SELECT {', '.join(columns)} FROM texts"
 
 
-def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], types: Mapping[str, str]) -> list[str]:
+def _all_faults(connection: duckdb.DuckDBPyConnection, names: Sequence[str], source: Source) -> list[str]:
     """Count the texts that are no values of their types, and the rows that have too few fields or too many."""
+    types, spelling = source.types, source.spelling
     typed = [name for name in names if types.get(name, "text") != "text"]
-    bad = [f"{quote(name)} IS NOT NULL AND {typed_sql(quote(name), types[name])} IS NULL" for name in typed]
+    bad = [f"{quote(name)} IS NOT NULL AND {typed_sql(quote(name), types[name], spelling)} IS NULL" for name in typed]
     counts = ", ".join(f"count(*) FILTER ({one}), min(number, {SHOWN}) FILTER ({one})" for one in bad)
     [found] = connection.execute(f"SELECT {counts} FROM (SELECT row_number() OVER () AS number, * FROM texts)").fetchall()
     ragged = connection.execute(REJECTS).fetchall()
     faults = [_fault(*one) for one in ragged]
     for name, count, first in zip(typed, found[::2], found[1::2], strict=True):
         if count:
-            what = f"a {quote(name)} not of the type that source.types gives, which takes {accepted_words(types[name])}"
+            what = f"a {quote(name)} not of the type that source.types gives, which takes {accepted_words(types[name], spelling)}"
             # Rows that are left out are not numbered, so that others would be numbered wrongly.
             faults.append(_row_fault(what, count, [] if ragged else first))
     return faults
@@ -226,6 +276,8 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=job.source.delimiter), [])
+    except UnicodeDecodeError:
+        raise FileError.wrong_encoding(name, UTF8) from None
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(name, "csv") from None
     if names and names[0].lower().startswith("sep=") and len(names) <= len(job.source.delimiter) + 1:

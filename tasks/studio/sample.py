@@ -26,9 +26,10 @@ from core.formats.proposals import ColumnProfile
 from schemas.errors.base import SourceError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.reading.spellings import standard_sql
 from tasks.planning.open_sources import as_a_run_reads
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile
-from tasks.planning.samples import Sample, parquet_sample
+from tasks.planning.samples import Sample, in_utf8, parquet_sample
 from tasks.store.database import literal, quote
 
 MOST_PEOPLE = 20_000
@@ -176,7 +177,10 @@ def _columns(names: Sequence[str], job: Job) -> str:
         return "*"
     types = job.source.types
     return ", ".join(
-        f"TRY_CAST({quote(name)} AS {TYPES.get(types[name], types[name].upper())}) AS {quote(name)}" if name in types else quote(name)
+        f"TRY_CAST({standard_sql(quote(name), types[name], job.source.spelling)} AS {TYPES.get(types[name], types[name].upper())}) "
+        f"AS {quote(name)}"
+        if name in types
+        else quote(name)
         for name in names
     )
 
@@ -193,7 +197,7 @@ def _opened(job: Job, source: Mapping[str, Any]) -> Iterator[tuple[duckdb.DuckDB
     connection, ending = planning_connection(), ExitStack()
     try:
         if FORMATS[job.source.format].sample and not job.source.hive and not any("://" in one for one in job.source.path):
-            yield connection, _in_place(job).relation
+            yield connection, _in_place(job, ending).relation
         else:
             yield connection, as_a_run_reads(connection, ending, source, job.name, job.folder).relation
     finally:
@@ -201,13 +205,14 @@ def _opened(job: Job, source: Mapping[str, Any]) -> Iterator[tuple[duckdb.DuckDB
         ending.close()
 
 
-def _in_place(job: Job) -> Sample:
+def _in_place(job: Job, ending: ExitStack) -> Sample:
     files = files_here(job)
     if not files:
         raise SourceError.no_files(" ".join(job.source.path))
     if job.source.format != "csv":
         return parquet_sample(None, files)  # type: ignore[arg-type]
-    listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, files), job.source.null_values or [""]))
+    read = in_utf8(files, job.source.encoding, ending)
+    listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, read), job.source.null_values or [""]))
     said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
     return Sample(f"read_csv({listed}, {said})", {}, texts=True)
 

@@ -15,6 +15,7 @@ from typing import Any
 from core.formats.record_ends import Scanned, record_starts, records_of, scan
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
+from schemas.job.source import UTF8
 from tasks.engine.calls import Call, tasks_for
 from tasks.engine.guard import Result
 from tasks.engine.runs import Run
@@ -35,7 +36,7 @@ PLAIN = {".csv", ".tsv", ".txt"}
 def is_cut(job: Job, one: Located) -> bool:
     """Return whether an object may be read in ranges: CSV that is not compressed, and as much as two tasks have a use for."""
     delimiter = job.source.delimiter
-    plain = job.source.format == "csv" and PurePosixPath(one.name).suffix.lower() in PLAIN
+    plain = job.source.format == "csv" and job.source.encoding == UTF8 and PurePosixPath(one.name).suffix.lower() in PLAIN
     parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
     return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and count_remote_workers())
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import StorageError
-from schemas.job.formats import FORMATS
+from schemas.job.formats import CSV, FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.runs import Run
@@ -85,7 +85,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
 
 def inspection_key(job: Job, one: Located) -> Key:
     """Return the key of what is found of an object: of where it is, what the listing said, and what of the job says how it is read."""
-    reading = job.source.model_dump(mode="json", include={"format", "delimiter", "null_values", "types", "table", "query"})
+    reading = job.source.model_dump(mode="json", include={"format", *CSV.names, "table", "query"})
     return LOOKS.key(one.name, one.stat, reading)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,39 @@ def test_null_values_are_those_of_the_job_and_no_others(tmp_path: Path) -> None:
     assert converted(tmp_path / "2", text, null_values=["?", "NA"]).to_pydict() == {"q": [None, "NULL"], "b": [None, ""]}
 
 
+def test_numbers_and_days_are_read_as_the_file_spells_them(tmp_path: Path) -> None:
+    spelling = {"delimiter": ";", "decimal": ",", "thousands": ".", "dates": "dd.mm.yyyy"}
+    types = {"q": "double", "b": "date", "c": "integer"}
+    table = converted(tmp_path / "1", "q;b;c;d\n1.234,5;31.01.2024;-1.000;1,5\n;;;\n", types=types, **spelling)
+    assert table.to_pydict() == {"q": [1234.5, None], "b": [date(2024, 1, 31), None], "c": [-1000, None], "d": ["1,5", None]}
+    with pytest.raises(SourceError, match=r"1 row with a \"b\" not of the type .* days without a time, such as 31\.01\.2024 \(row 2, "):
+        converted(tmp_path / "2", "q;b\n1,5;31.01.2024\n1,5;2024-01-31\n", types={"q": "double", "b": "date"}, **spelling)
+    with pytest.raises(SourceError, match='2 rows with a "q" not of the type'):
+        converted(tmp_path / "3", "q\n1.5\n1.234.5\n1,5\n", types={"q": "double"}, **spelling)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"), [("windows-1252", "Zürich – 5 €"), ("iso-8859-2", "Łódź"), ("utf-16", "東京"), ("shift_jis", "東京")]
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_text_is_read_in_the_encoding_of_the_file(tmp_path: Path, encoding: str, text: str, compressed: bool) -> None:
+    content = f"q,{text}\n1,{text}\n".encode(encoding)
+    name = "t.csv.gz" if compressed else "t.csv"
+    table = converted(tmp_path, gzip.compress(content) if compressed else content, name, encoding=encoding)
+    assert table.to_pydict() == {"q": ["1"], text: [text]}
+    assert not list(tmp_path.rglob("spill/csv/*"))
+
+
+def test_bytes_of_another_encoding_are_refused_with_what_to_say(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"is not text in utf-8\. Say what it is in under source\.encoding"):
+        converted(tmp_path / "1", "q,Zürich\n1,2\n".encode("windows-1252"))
+    with pytest.raises(SourceError, match=r"source\.encoding says what else"):
+        converted(tmp_path / "2", ("q,b\n" + "1,2\n" * 50_000 + "1,Zürich\n").encode("windows-1252"))
+    with pytest.raises(SourceError, match="is not text in ascii"):
+        converted(tmp_path / "3", "q,b\n1,Zürich\n", encoding="ascii")
+    assert not list((tmp_path / "3").rglob("spill/csv/*"))
+
+
 @pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", None), ("t.csv", "\t"), ("t.csv", "|"), ("t.csv", "'")])
 def test_the_delimiter_is_the_jobs_or_that_of_the_suffix(tmp_path: Path, name: str, delimiter: str | None) -> None:
     given = {} if delimiter is None else {"delimiter": delimiter}
@@ -90,8 +124,3 @@ def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: s
     assert fault in str(refused.value)
     assert "t.csv' does not fit the job" in str(refused.value)
     assert list((tmp_path / ".skald" / "t" / "artifacts").glob("converted/*")) == []
-
-
-def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="cannot be read as csv"):
-        converted(tmp_path, b"q,b\n1,\xff\xfe\n")

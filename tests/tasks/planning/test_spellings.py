@@ -1,0 +1,118 @@
+"""A draft reads numbers and dates of a CSV file as they are spelled, or leaves them text; it never reads another number or day."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.reading.spellings import Spelling
+from tasks.planning.draft import draft_job
+from tasks.planning.open_sources import SourceOptions
+from tasks.planning.spellings import MOST_LOOKED_AT, detect_spelling
+
+COMMA = {"decimal": ","}
+
+
+def detected(columns: dict[str, list[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the keys that a draft would say, and the columns as it reads them."""
+    texts = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+    with duckdb.connect() as connection:
+        connection.register("texts", texts)
+        spelling, relation = detect_spelling(connection, "texts")
+        read = connection.execute(f"SELECT * FROM {relation}").fetchall()
+    keys = {key: value for key, value in spelling._asdict().items() if value != getattr(Spelling(), key)}
+    return keys, {name: [row[place] for row in read] for place, name in enumerate(columns)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "keys", "read"),
+    [
+        (["1,5", "2,25"], COMMA, ["1.5", "2.25"]),
+        (["1.234,5", "2,0"], COMMA | {"thousands": "."}, ["1234.5", "2.0"]),
+        (["1\u202f234,5", "2,0"], COMMA | {"thousands": " "}, ["1234.5", "2.0"]),
+        (["1,234.5", "2"], {"thousands": ","}, ["1234.5", "2"]),
+        (["1'234.5", "2"], {"thousands": "'"}, ["1234.5", "2"]),
+        (["1,234", "2,345"], {}, None),
+        (["1,5", "x"], {}, None),
+        (["1,5", "01,5"], {}, None),
+        (["1.234", "2.345"], {}, None),
+        (["31.01.2024", "1.2.2024"], {"dates": "dd.mm.yyyy"}, ["2024-01-31", "2024-02-01"]),
+        (["31/01/2024", "01/02/2024"], {"dates": "dd/mm/yyyy"}, ["2024-01-31", "2024-02-01"]),
+        (["01/31/2024", "01/02/2024"], {"dates": "mm/dd/yyyy"}, ["2024-01-31", "2024-01-02"]),
+        (["01/02/2024", "02/03/2024"], {}, None),
+        (["31.01.2024 12:30", "01.02.2024"], {"dates": "dd.mm.yyyy"}, ["2024-01-31 12:30:00", "2024-02-01 00:00:00"]),
+        (["31.01.2024", "31.02.2024"], {}, None),
+        (["10.0.0.1", "10.0.0.2"], {}, None),
+    ],
+)
+def test_a_spelling_is_proposed_where_values_leave_no_other(texts: list[str], keys: dict[str, str], read: list[str] | None) -> None:
+    assert detected({"a": texts}) == (keys, {"a": read or texts})
+
+
+def test_columns_decide_for_each_other() -> None:
+    columns = {
+        "sure": ["1,5", "2,5"],
+        "open": ["1,234", "2,345"],
+        "code": ["1.234", "2.345"],
+        "day": ["31/01/2024"] * 2,
+        "open_day": ["01/02/2024"] * 2,
+    }
+    keys, read = detected(columns)
+    assert keys == COMMA | {"dates": "dd/mm/yyyy"}
+    assert read == columns | {"sure": ["1.5", "2.5"], "open": ["1.234", "2.345"], "day": ["2024-01-31"] * 2, "open_day": ["2024-02-01"] * 2}
+
+
+def test_a_column_that_is_spelled_otherwise_further_on_stays_as_it_is() -> None:
+    texts = ["1,5"] * MOST_LOOKED_AT + ["x"]
+    assert detected({"a": texts}) == ({}, {"a": texts})
+
+
+SPELLINGS = [Spelling(",", "."), Spelling(",", " "), Spelling(",", ""), Spelling(".", ","), Spelling(".", "'"), Spelling(".", "")]
+
+
+@given(st.sampled_from(SPELLINGS), st.lists(st.integers(-(10**8), 10**8), min_size=1, max_size=8), st.integers(0, 3))
+def test_no_number_is_read_as_another(spelling: Spelling, numbers: list[int], places: int) -> None:
+    values = [Decimal(one).scaleb(-places) for one in numbers]
+    grouping = "," if spelling.thousands else ""
+    texts = [f"{one:{grouping}.{places}f}".translate({ord(","): spelling.thousands, ord("."): spelling.decimal}) for one in values]
+    keys, read = detected({"a": texts})
+    assert read["a"] == texts if not keys else [Decimal(one) for one in read["a"]] == values
+
+
+@given(
+    st.sampled_from(["{d:02}.{m:02}.{y}", "{d}/{m}/{y}", "{m}/{d}/{y}", "{m:02}-{d:02}-{y}"]),
+    st.lists(st.dates(date(1900, 1, 1), date(2099, 1, 1)), min_size=1, max_size=6),
+)
+def test_no_day_is_read_as_another(form: str, days: list[date]) -> None:
+    texts = [form.format(d=day.day, m=day.month, y=day.year) for day in days]
+    keys, read = detected({"a": texts})
+    assert read["a"] == texts if not keys else read["a"] == [str(day) for day in days]
+
+
+def rows(number: int) -> str:
+    return (
+        f"{20 + number % 60};{number % 28 + 1:02}.{number % 12 + 1:02}.19{40 + number % 50};{1000 + number:,}".replace(",", ".")
+        + f",{number % 100:02};{'Köln' if number % 2 else 'Zürich'}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("utf-8", {}), ("windows-1252", {"encoding": "windows-1252"}), ("utf-16", {"encoding": "utf-16"})]
+)
+def test_a_drafted_job_says_how_its_file_is_written(tmp_path: Path, encoding: str, said: dict[str, Any]) -> None:
+    text = "\n".join(["Alter;Geburtsdatum;Einkommen;Ort", *map(rows, range(300))])
+    (tmp_path / "people.csv").write_bytes(text.encode(encoding))
+    draft_job(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml")
+    job = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    types = {"Alter": "integer", "Geburtsdatum": "date", "Einkommen": "double"}
+    written = {"path": "people.csv", "format": "csv", "delimiter": ";", **said, "decimal": ",", "thousands": ".", "dates": "dd.mm.yyyy"}
+    assert job["source"] == written | {"types": types}
