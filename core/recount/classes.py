@@ -1,7 +1,7 @@
-"""The independent recount: what written files must keep, knowing only the job.
+"""The independent recount of equivalence classes in the written files, compared with the manifest.
 
-Nothing of the search, the hierarchies or the recoding is used here: the equivalence classes are whatever combinations of published
-QID values the files hold (nulls included), counted by DuckDB.
+Nothing of the search, the hierarchies or the recoding is used here. The equivalence classes are the combinations of published QID values
+in the files (nulls included), counted by DuckDB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from schemas.release.manifest import Manifest, pseudonym_sentence, published_pay
 
 @dataclass(frozen=True)
 class Recount:
-    """What was counted in the files.
+    """Counts of records, classes and privacy models in the written files.
 
     Attributes:
         records: Number of records.
@@ -77,7 +77,7 @@ class Recount:
 
     @property
     def unit(self) -> str:
-        """What k was counted in."""
+        """The unit in which k was counted: ``person`` or ``record``."""
         return "person" if self.persons else "record"
 
     @property
@@ -87,16 +87,16 @@ class Recount:
 
     @property
     def fully_suppressed_columns(self) -> frozenset[str]:
-        """The columns of quasi-identifiers that hold nothing but ``*``."""
+        """The quasi-identifiers in which every record has ``*``."""
         return frozenset(name for name, records in self.withheld.items() if records == self.records)
 
     @property
     def units(self) -> int:
-        """How many records or persons the files have, in the unit of k."""
+        """The number of records or persons in the files, in the unit of k."""
         return self.persons.released if self.persons else self.records
 
     def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
-        """Return who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
+        """Return the units with ``*`` in every quasi-identifier, and how many of them the job masked."""
         if self.persons is None:
             return self.masked, masked
         return self.persons.masked, self.persons.masked if masked == self.masked else 0
@@ -105,7 +105,7 @@ class Recount:
 def recount_sql(
     source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)", sensitive: Sequence[str] = ()
 ) -> str:
-    """Return the statement that counts the equivalence classes of the files.
+    """Return SQL that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
 
@@ -142,7 +142,7 @@ def recount_sql(
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
-    """Return what is wrong with the columns of a data file."""
+    """Return messages on columns of a data file that are missing or must not be published."""
     qids, payload = published_qids(job), published_payload(job)
     faults = []
     # DuckDB's names know no case: of two such columns it would count the first one twice.
@@ -164,7 +164,7 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
 
 
 def promise_faults(job: Job, recount: Recount) -> list[str]:
-    """Return which promises of the job the counted files break."""
+    """Return messages on the privacy promises of the job that the counted files break."""
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:
@@ -181,14 +181,17 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
 
 
 def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
-    """Return whether more records were suppressed than the limit allows."""
+    """Return a message if more records were suppressed than the job's limit allows."""
     if suppressed > job.suppression.limit * records:
         return [f"{counted(suppressed, 'record')} of {records:,} are suppressed, more than the limit of {job.suppression.limit}"]
     return []
 
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Return where a manifest and the counted files disagree, and whether the suppression limit was kept."""
+    """Return messages on all contradictions between a manifest and the counted files.
+
+    Whether the suppression limit was kept is checked too.
+    """
     faults = count_faults(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
         job, manifest.failed, manifest.records
     )
@@ -215,9 +218,9 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
 
 
 def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
-    """Return whether a manifest says truly in how many classes everybody has one sensitive value, as far as is known.
+    """Return whether a manifest's counts of classes with one sensitive value agree with the recount.
 
-    Where the release was counted by persons and the persons are not at hand, there may be more such classes than records tell of.
+    Where the release was counted by persons and the persons are not available, there may be more such classes than the records show.
     """
     said = {name: (one.classes, one.records) for name, one in manifest.one_value.items()}
     if manifest.persons is None or recount.persons:
@@ -227,13 +230,13 @@ def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
 
 
 def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
-    """Return whether a manifest's risk in the population is what was found, as far as floats that are added up otherwise can be."""
+    """Return whether a manifest's risk in the population equals the given figures, up to float rounding."""
     said = dict(manifest.population) if manifest.population else {}
     return said.keys() == found.keys() and all(isclose(said[name], value, rel_tol=1e-9) for name, value in found.items())
 
 
 def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return where a manifest is wrong about what became of the records that fail at the node of all."""
+    """Return messages on a manifest's counts of suppressed records that contradict the files."""
     remainder = manifest.remainder
     if remainder is None:
         return ["the manifest does not say what became of the records that fail at its levels"]
@@ -248,12 +251,15 @@ def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def is_of_labels(manifest: Manifest) -> bool:
-    """Return whether the figures of a release are of its labels; earlier versions, which tell of their search, tell of the source."""
+    """Return whether the figures of a release follow from its labels alone.
+
+    Earlier versions publish figures of their search, which follow from the source.
+    """
     return set(manifest.search) <= {"nodes", "orders_learnt"}
 
 
 def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
-    """Return where a manifest and the counted files disagree.
+    """Return messages on counts of records, classes and persons in which manifest and files differ.
 
     Args:
         manifest: What is said.
@@ -284,7 +290,7 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
 
 
 def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return whether a manifest says another largest share of a class's records than one person holds."""
+    """Return a message if the manifest's largest share of one person in a class differs from the recount."""
     said = manifest.persons.largest_share if manifest.persons else None
     if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
         return []
@@ -292,7 +298,7 @@ def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return whether a manifest's classes by persons are not those that were counted."""
+    """Return a message if the manifest's class sizes by persons differ from the recount."""
     if recount.persons is None:
         return []
     sizes = unmasked(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))

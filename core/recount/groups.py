@@ -1,4 +1,4 @@
-"""Statements that group rows and count them: so parts of the rows can be counted apart, by several tasks, and the counts be added up."""
+"""SQL statements that group and count rows, so that counts of parts of the rows can be added up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Named = tuple[tuple[str, str], ...]
 
 
 class Alike(NamedTuple):
-    """Records of a release, equal ones together or each by itself.
+    """The records of a release as a relation, with or without a column of multiplicities.
 
     Attributes:
         relation: What they are read as.
@@ -27,12 +27,12 @@ class Alike(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """The expression that counts the records of a group."""
+        """The SQL expression that counts the records of a group."""
         return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
 
 
 def alike_sql(release: str, copies: str, table: str) -> str:
-    """Return the statement that makes the table of the different records of a release, with how often each is there.
+    """Return SQL that makes the table of a release's distinct records with their multiplicity.
 
     It is right because GROUP BY takes nulls as equal, and whatever is counted of groups of records by the values of their columns is the
     same for equal ones: what was counted one by one is the sum of the copies.
@@ -46,7 +46,7 @@ def alike_sql(release: str, copies: str, table: str) -> str:
 
 
 def alikeness_sql(parts: Sequence[str], rows: int) -> str:
-    """Return the statement that counts records, so many at the beginning of each of some parts of a release, and the different ones.
+    """Return SQL that counts records and distinct records at the beginning of each part.
 
     Args:
         parts: What each is read as.
@@ -58,7 +58,7 @@ def alikeness_sql(parts: Sequence[str], rows: int) -> str:
 
 @dataclass(frozen=True)
 class Groups:
-    """A statement on rows, such that what it yields of all of them are the sums of what it yields of parts, whatever the parts are.
+    """A SQL statement that groups and counts rows, such that the counts of parts of the rows add up.
 
     Attributes:
         rows: What is read, with its alias, joins and conditions.
@@ -82,12 +82,12 @@ class Groups:
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The SQL statement that counts all rows."""
         columns = ", ".join(f"{expression} AS {name}" for expression, name in (*self.keys, *self.counts))
         return f"SELECT {columns} FROM {self.rows}{self._ending}"
 
     def added_sql(self, parts: str) -> str:
-        """Return the statement that adds up what was counted of parts.
+        """Return SQL that adds up the counts of parts.
 
         It is right because a group's rows are those that it has in the parts, and a count of them the sum of the counts there.
 
@@ -111,7 +111,7 @@ NUMBER = "file_row_number"
 
 
 def normalised_sql(column: str, steps: Collection[str]) -> str:
-    """Return the SQL of a text column without case, blanks around it, or texts that say that nothing is known.
+    """Return the SQL of a text column without case, surrounding blanks, or texts for a missing value.
 
     Args:
         column: A quoted name.
@@ -124,7 +124,7 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
 
 
 def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
-    """Return what is read as a source whose texts are without what matters to nobody.
+    """Return the SQL of a source whose text columns are normalised.
 
     Args:
         relation: What is read as the source.
@@ -137,7 +137,7 @@ def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]])
 
 
 def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
-    """Return what is read as a source with other values in the place of its own.
+    """Return the SQL of a source in which expressions replace the values of some columns.
 
     Args:
         source: What is read.
@@ -148,7 +148,7 @@ def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequenc
 
 
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
-    """Return what is read as the source without the records that a release withholds.
+    """Return the SQL of a source with at most ``most`` records of each person.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
     with colons between. Records of nobody all stay.
@@ -168,7 +168,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
 
 def withheld_sql(given: str, bounded: str, persons: Sequence[str]) -> str:
-    """Return the statement that counts the records that are withheld, and the persons who lose them.
+    """Return SQL that counts the withheld records and the persons who lose records.
 
     Args:
         given: What is read as the source.

@@ -1,4 +1,4 @@
-"""Labels that are said to be of certain levels: which values each covers there, and nothing that its text could mean elsewhere."""
+"""The values that each label covers at the levels which the manifest claims."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BEYOND = re.compile(r"(>=|<=|<) (.+)")
 
 
 class Claimed(NamedTuple):
-    """The labels of one level.
+    """The groups of values and labels at one level.
 
     Attributes:
         groups: Shape (values,): the group of each value at the level, a null among them.
@@ -36,7 +36,7 @@ class Claimed(NamedTuple):
 
 
 def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
-    """Match labels that are said to be single values with the values of the source.
+    """Match labels of the level of single values with the values of the source.
 
     Args:
         values: Shape (m,), distinct and ascending, a null last if there is one.
@@ -51,7 +51,10 @@ def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
 
 
 def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
-    """Read labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
+    """Match labels with the groups of a level above the single values.
+
+    Arguments as for ``values_claimed``.
+    """
     if len(columns) == 1:
         group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}
         published: Sequence[Hashable] = texts_with_nulls(columns[0])
@@ -62,15 +65,14 @@ def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
 
 
 def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
-    """Put values in an order in which what a label covers are neighbours.
+    """Order values so that claimed labels cover neighbours, and return what each label covers.
 
     Args:
         claims: The labels of each level that they may be of, finest first.
         starred: Shape (labels,): those that may stand for any value.
 
-    Returns:
-        The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a label
-        is of none of the levels, or these do not nest.
+    Returns:     The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None
+    where a label     is of none of the levels, or these do not nest.
     """
     if not np.all(np.any([claim.numbers >= 0 for claim in claims], axis=0) | starred):
         return None
@@ -98,20 +100,20 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
 
 
 def _members(claims: Sequence[Claimed], label: int, positions: ClaimPositions) -> ClaimPositions:
-    """Return where the values stand that a label covers at any of the levels."""
+    """Return the positions of the values that a label covers at any of the levels, ascending."""
     inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
     return np.sort(positions[inside])
 
 
 def _places(labels: pa.Array, values: pa.Array) -> ClaimPositions:
-    """Return the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
+    """Return the position of each label among values of its type, -1 for none; signs of zero are ignored."""
     if pt.is_floating(values.type):
         labels, values = (pc.add(one, pa.scalar(0.0, one.type)) for one in (labels, values))
     return np.asarray(pc.fill_null(pc.index_in(labels, values), NOWHERE)).astype(np.int64)
 
 
 def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPositions:
-    """Return the place of the value that each text writes, -1 for none."""
+    """Return the position of the value that each text denotes, -1 for none."""
     known = values.drop_null()
     null = len(known) if values.null_count else NOWHERE
     scale = value_scale(known)
@@ -131,7 +133,7 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPosi
 
 
 def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
-    """Return the two bounds that are published in the place of a label of numbers, in the types of their columns."""
+    """Return the two published bounds of a label of numbers, in the types of their columns."""
     ends: tuple[str | None, str | None] = (label, label)
     if label is not None and (found := _RANGE.fullmatch(label)):
         ends = found[1], found[2]
