@@ -1,4 +1,4 @@
-"""The best node of a lattice that is too large to hold, by branch and bound, with a bound on how far from the optimum it can be.
+"""Branch-and-bound search of a lattice that is too large to hold, with a bound on the optimum.
 
 A *region* is all nodes v with low ≤ v ≤ high, QID by QID; the first is the whole lattice. The region of the lowest bound is taken, narrowed
 and split in two, until none is left that could hold a better node, or until the effort is spent: then the least bound of what is left says
@@ -67,12 +67,12 @@ TINY = 1e-6
 
 
 def changed(steps: Steps, qid: int, step: int) -> Steps:
-    """Return steps with that of one QID replaced."""
+    """Return a node's steps with the step of one QID replaced."""
     return (*steps[:qid], step, *steps[qid + 1 :])
 
 
 def hunt(nodes: Evaluations) -> Iterator[None]:
-    """Looks for better and better nodes; yield after each walk, ends where no walk betters the best."""
+    """Search for better nodes by greedy walks; yield after each walk until no walk improves the best node."""
     dive(nodes, nodes.top)
     yield
     for walk, weight in WALKS:
@@ -92,7 +92,7 @@ def hunt(nodes: Evaluations) -> Iterator[None]:
 
 
 def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
-    """Make one QID of the best node coarser, by one step first."""
+    """Yield the best node with one QID made coarser, by one step first, and that QID."""
     for more in range(1, max(nodes.top) + 1):
         for qid, step in enumerate(nodes.steps):
             if step + more <= nodes.top[qid]:
@@ -100,7 +100,7 @@ def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
-    """Go from a passing node to finer passing ones of lower rank, as far as there are any.
+    """Walk greedily from a passing node to finer passing nodes of lower rank; return the last one.
 
     Args:
         nodes: The lattice.
@@ -135,7 +135,10 @@ def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float
 
 
 def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
-    """Go from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
+    """Walk greedily from a node to coarser nodes until one passes; return it.
+
+    Cheap steps come first, or those that also save many records, by ``weight``.
+    """
     current, seen = start, nodes.see(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:
@@ -163,7 +166,10 @@ MOST_REGIONS = 50_000
 
 
 class Region(NamedTuple):
-    """All nodes from ``low`` to ``high``, of which none that passes has a value below ``bound``; the lowest bound is taken first."""
+    """All nodes from ``low`` to ``high``, with a lower bound on the value of its passing nodes.
+
+    The region of the lowest bound is taken first.
+    """
 
     bound: int | float
     low: Steps
@@ -171,7 +177,7 @@ class Region(NamedTuple):
 
 
 class Branching:
-    """Searches the lattice above a root histogram by branch and bound.
+    """Branch-and-bound search of the lattice above a root histogram.
 
     Args:
         root: The root histogram.
@@ -199,7 +205,10 @@ class Branching:
         self._stack: list[Region] = []
 
     def run(self) -> SearchResult | None:
-        """Return the best node that was found, or None if none was; without a limit to the effort, if none passes."""
+        """Return the best node that was found within the effort, or None.
+
+        Without a limit to the effort, None means that no node passes.
+        """
         nodes = self._nodes
         self._heap = [Region(0, nodes.bottom, nodes.top)]
         try:
@@ -230,12 +239,12 @@ class Branching:
         )
 
     def _size(self, region: Region) -> int:
-        """Count the nodes of a region, those whose levels merge nothing too."""
+        """Count the nodes of a region, including levels that merge no groups."""
         spans = zip(self._nodes.levels, region.low, region.high, self._nodes.lattice.levels, strict=True)
         return prod((levels[high + 1] if high + 1 < len(levels) else most) - levels[low] for levels, low, high, most in spans)
 
     def _search(self, hunting: Iterator[None]) -> None:
-        """Branch until nothing is open; half the effort goes into finding better nodes, until that comes to its end."""
+        """Branch until no region is open; spend half the effort on walks to better nodes while these succeed."""
         nodes, hunted, hunts = self._nodes, 0, True
         while self._heap or self._stack:
             before = nodes.spent
@@ -263,7 +272,7 @@ class Branching:
             self._stack.append(region)
 
     def _branch(self, region: Region) -> list[Region]:
-        """Narrow a region and splits it, at the QID that bounds it best, into the coarsest level of that QID and the others."""
+        """Narrow a region and split it at the QID with the best bounds: its coarsest level, and the others."""
         nodes = self._nodes
         narrow = self._narrowed(region)
         if narrow is None or narrow.low == narrow.high:
@@ -283,7 +292,7 @@ class Branching:
         return [child for child in children if not nodes.beaten(*child)]
 
     def _narrowed(self, region: Region) -> Region | None:
-        """Take off a region what fails and what is no better than the best; None if nothing is left."""
+        """Return a region without levels that fail or cannot beat the best node; None if it is empty."""
         nodes, (bound, low, high) = self._nodes, region
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
@@ -310,7 +319,7 @@ class Branching:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number from ``low`` on for which something holds that holds from some number on, ``high`` at the latest."""
+    """Return the first number from ``low`` on for which a monotone predicate holds, at most ``high``."""
     if holds(low):
         return low
     while high - low > 1:

@@ -1,11 +1,13 @@
-"""Phase 2's search: the best of all nodes that pass, without rolling up most of them (papers/skald.txt, III.B.2).
+"""Search for the best passing node of a lattice without rolling up most nodes.
 
-Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
-DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
+It is phase 2 of papers/skald.txt, III.B.2.
+
+Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never
+above DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
 
 A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would
-take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as
-no node that publishes something is found, nothing is cut.
+take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long
+as no node that publishes something is found, nothing is cut.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class SearchResult:
 
 
 def unwatched() -> None:
-    """Let a search go on, as whoever watches it may not."""
+    """Do nothing: the progress callback of a search that no caller watches."""
 
 
 Rank = tuple[int | float, int, int, Node]
@@ -73,7 +75,7 @@ Rank = tuple[int | float, int, int, Node]
 
 @dataclass
 class Search:
-    """Searches the lattice above a root histogram.
+    """Search of the lattice above a root histogram for the best passing node.
 
     Attributes:
         root: The root histogram.
@@ -135,7 +137,7 @@ class Search:
 
     @property
     def evaluated(self) -> int:
-        """How many histograms were rolled up."""
+        """The number of histograms that were rolled up."""
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
@@ -158,29 +160,40 @@ class Search:
         return measured_by_name(self.objective, self.values[node], values, self.prices)
 
     def statuses(self) -> Statuses:
-        """Return what was found out about each node, in the lattice's shape."""
+        """Return the status of each node (passed, failed, cut), in the lattice's shape."""
         return statuses_of(self.tags, {node: self._admits(node) for node in self.losses}, self.lattice)
 
     def passes(self, node: Node) -> bool:
-        """Return whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
+        """Return whether a node suppresses no more records than allowed, by the monotone part of the promise.
+
+        Then all coarser nodes pass too.
+        """
         if node not in self._least:
             self._evaluate_node(node, whole=not self._in_two_steps)
         return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
-        """Return the losses of a node, counted once."""
+        """Return the losses of a node; count its classes if that was not done."""
         if node not in self.losses:
             self._evaluate_node(node, whole=True)
         return self.losses[node]
 
     def risk(self, node: Node) -> float:
-        """Return the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
+        """Return the mean of 1 / class size over the released records or persons of a node.
+
+        0 if none is released.
+
+        Sizes are in persons where persons are named, else in records.
+        """
         table = self._classes.at(node).table
         kept = table.units[~table.failing(self.promise)]
         return len(kept) / int(kept.sum()) if len(kept) else 0.0
 
     def _evaluate_node(self, node: Node, *, whole: bool) -> None:
-        """Count the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
+        """Count the classes of a node and store its least suppression.
+
+        With ``whole``, store its losses and value too.
+        """
         self.report_progress()
         table, parts = self._classes.at(node, exact=whole and self._in_two_steps)
         records, surely = table.records, table.failing(self._tagged_by)
@@ -217,7 +230,7 @@ class Search:
         return float(self.bounds[self.lattice.position(node)])
 
     def rank(self, node: Node) -> Rank:
-        """Return what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
+        """Return the sort key of an evaluated node; the lowest is best, from whichever root it was found."""
         loss = self.losses[node]
         return self.values[node], loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
@@ -242,7 +255,10 @@ class Search:
             open_nodes[self.lattice.position(node)] = False
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:
-        """Count the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
+        """Count the nodes not above the root whose join with it passes, so that they could pass.
+
+        Where the join fails, the finer node fails too.
+        """
         if self.lattice.root == self._allowed:
             return 0
         spans = zip(self._allowed, self.lattice.levels, self.lattice.root, strict=True)
