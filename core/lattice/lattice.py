@@ -1,4 +1,7 @@
-"""The lattice of nodes and predictive tagging over it (papers/skald.txt, II.B and III.B; El Emam et al. 2009)."""
+"""The lattice of generalisation nodes and predictive tagging over it.
+
+papers/skald.txt, II.B and III.B; El Emam et al. 2009.
+"""
 
 from __future__ import annotations
 
