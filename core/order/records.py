@@ -1,4 +1,4 @@
-"""Records as codes in an order of their own, so that what an algorithm makes of them depends on the set of records alone."""
+"""A canonical order of coded records, so that algorithms depend on the set of records alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
-    """Return a mark of each record's published values besides the QIDs, shape (rows,): equal records have equal marks.
+    """Return a hash of each record's published values other than QIDs, shape (rows,).
 
-    The mark tells apart records of equal QIDs that come into different classes, without a trace of where they stood in the source.
-    Different records share one by chance in about one pair of 2^64; nothing but the order of their payloads depends on it.
+    Equal records have equal hashes. The hash orders records of equal QIDs that come into different classes, without a trace of their
+    position in the source. Different records share one by chance in about one pair of 2^64; nothing but the order of their payloads
+    depends on it.
 
     Args:
         columns: Arrays of shape (rows,), possibly none.
@@ -42,7 +43,7 @@ def _comparable(column: pa.Array) -> pa.Array:
 
 
 def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return the combination of values of each record, by number from 0, shape (n,).
+    """Return the number of each record's combination of QID values, from 0, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
@@ -54,7 +55,7 @@ def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
 def canonical(
     codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
 ) -> NDArray[np.intp]:
-    """Return the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
+    """Return the permutation that sorts records by QIDs in job order, then hash, then person.
 
     Args:
         codes: One array of shape (n,) per QID.

@@ -20,9 +20,12 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
 
     Whole classes are published, so that the three attackers see the same sizes.
 
-    Args:     classes: Number of classes by size, the class of the masked records among them.     starred: Records with ``*`` in every
-    quasi-identifier.     suppressed: Records that were dropped or masked.     masked: How many of them are in the files. They are in no
-    class, unless other records publish ``*`` everywhere as well: then they cannot         be distinguished.
+    Args:
+        classes: Number of classes by size, the class of the masked records among them.
+        starred: Records with ``*`` in every quasi-identifier.
+        suppressed: Records that were dropped or masked.
+        masked: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well, the two
+            cannot be distinguished.
     """
     table = unmasked(classes, starred, masked)
     records, many = sum(size * number for size, number in table.items()), sum(table.values())

@@ -48,9 +48,12 @@ Key = Any
 class EndsAxis:
     """The positions of a column's values on the grid lines of their hierarchy.
 
-    Attributes:     places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take
-    eighty megabytes.     widths: How far apart lines are, ascending.     key: Returns what the text of an end is compared by.     first:
-    Returns the same for the first value from a line on.     last: Returns it for the last value before a line.
+    Attributes:
+        places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take eighty megabytes.
+        widths: How far apart lines are, ascending.
+        key: Returns what the text of an end is compared by.
+        first: Returns the same for the first value from a line on.
+        last: Returns it for the last value before a line.
     """
 
     def __init__(

@@ -71,8 +71,9 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
         claims: The labels of each level that they may be of, finest first.
         starred: Shape (labels,): those that may stand for any value.
 
-    Returns:     The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None
-    where a label     is of none of the levels, or these do not nest.
+    Returns:
+        The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a
+        label is of none of the levels, or these do not nest.
     """
     if not np.all(np.any([claim.numbers >= 0 for claim in claims], axis=0) | starred):
         return None
