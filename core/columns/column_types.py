@@ -38,19 +38,19 @@ def working_type(dtype: pa.DataType) -> pa.DataType:
     return plain
 
 
-def working(column: pa.Array) -> pa.Array:
+def to_working_type(column: pa.Array) -> pa.Array:
     """Convert a column to its working type.
 
     Dictionaries of other kinds than text, and columns that need no change, stay as they are.
     """
     if isinstance(column, pa.DictionaryArray):
-        entries = working(column.dictionary)
+        entries = to_working_type(column.dictionary)
         # One type of indices, in no order of its own, or files that number their entries otherwise could not be put together.
         if entries is column.dictionary and pt.is_int32(column.indices.type) and not column.type.ordered:
             return column
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), entries)
     if isinstance(column, pa.ExtensionArray):
-        return working(column.storage)
+        return to_working_type(column.storage)
     wanted = working_type(column.type)
     if pt.is_float32(wanted) or pt.is_float64(wanted):
         # Zero has two signs and is one value.
@@ -58,7 +58,7 @@ def working(column: pa.Array) -> pa.Array:
     return column if wanted == column.type else column.cast(wanted)
 
 
-def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+def to_published_type(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     """Convert a column from its working type to the type in which it is published.
 
     A dictionary stays one, because it is only a way of writing.
@@ -70,7 +70,7 @@ def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     if isinstance(column, pa.DictionaryArray) or column.type == dtype:
         return column
     if isinstance(dtype, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(dtype, restored(column, dtype.storage_type))
+        return pa.ExtensionArray.from_storage(dtype, to_published_type(column, dtype.storage_type))
     return column.cast(dtype)
 
 
@@ -140,7 +140,7 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
+def merge_schemas(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
     """Merge the schemas of all files into one, each column in a type that holds its values in all files.
 
     Columns come in the order of their first occurrence.

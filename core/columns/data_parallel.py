@@ -20,13 +20,13 @@ def threads_here() -> int:
     return _share.get()
 
 
-def begin_with(threads: int) -> None:
+def set_thread_budget(threads: int) -> None:
     """Set the thread budget of loops in this newly started thread."""
     _share.set(threads)
 
 
 @contextmanager
-def at_most(threads: int) -> Iterator[None]:
+def limit_threads(threads: int) -> Iterator[None]:
     """Limit the threads of loops within this context: a task's share of what the job allows."""
     before = _share.set(threads)
     try:
@@ -57,7 +57,7 @@ def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | No
     slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]
-    with ThreadPoolExecutor(parts, initializer=begin_with, initargs=(max(threads_here() // parts, 1),)) as pool:
+    with ThreadPoolExecutor(parts, initializer=set_thread_budget, initargs=(max(threads_here() // parts, 1),)) as pool:
         return list(pool.map(work, slices))
 
 
@@ -74,11 +74,11 @@ def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most
     threads = min(threads_here(), len(items), most or len(items))
     if threads <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+    with ThreadPoolExecutor(threads, initializer=set_thread_budget, initargs=(max(threads_here() // threads, 1),)) as pool:
         return list(pool.map(work, items))
 
 
-def results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
+def feed_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
     """Pass each item to each taker by calling ``give``, for several takers at a time.
 
     No more than two items are held at a time. No taker gets two items at once. A free thread goes on with the next item; in what order a
@@ -86,7 +86,7 @@ def results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[It
 
     Args:
         give: Called with a taker and an item, in some thread; what it calls lets others go on.
-        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `ahead` does, is
+        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `prefetch` does, is
             closed at the end, whatever that is: an exception would keep it, until a collection of garbage waits for its thread anywhere.
         takers: Of any number.
     """
@@ -109,7 +109,7 @@ def _results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[I
             give(taker, item)
 
     before: list[Future[None]] = []
-    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+    with ThreadPoolExecutor(threads, initializer=set_thread_budget, initargs=(max(threads_here() // threads, 1),)) as pool:
         for item in coming:
             now = [pool.submit(given, turn, taker, item) for turn, taker in zip(turns, takers, strict=True)]
             _wait_for(before)
@@ -134,13 +134,13 @@ def least_for_threads(items: int, rows: int, least: int) -> int:
     return max(-(-least * items // max(rows, 1)), 1)
 
 
-def ahead(items: Iterable[Item]) -> Iterator[Item]:
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items while another thread prepares the next one."""
     if threads_here() == 1:
         yield from items
         return
     coming = iter(items)
-    with ThreadPoolExecutor(1, initializer=begin_with, initargs=(threads_here(),)) as pool:
+    with ThreadPoolExecutor(1, initializer=set_thread_budget, initargs=(threads_here(),)) as pool:
         following = pool.submit(lambda: list(islice(coming, 1)))
         while item := following.result():
             following = pool.submit(lambda: list(islice(coming, 1)))

@@ -1,8 +1,8 @@
 """Domain tables: the distinct values of each QID and their counts (papers/skald.txt, section III.B.1).
 
-They are SKALD's encoding maps. A *domain table* has one row per QID and distinct value, in the shape of SQL's GROUPING SETS: ``qid``
-(int16, position in the job), ``count`` (int64) and one column ``value_<position>`` per QID, filled in the rows of that QID only,
-ascending with its null last. It is a mergeable statistic: tables of chunks are added up (``core.histograms.domain_counts``), so that
+They are SKALD's encoding maps. A *domain table* has one row per QID and distinct value, in the shape of SQL's GROUPING SETS. Its columns
+are ``qid`` (int16, position in the job), ``count`` (int64) and one column ``value_<position>`` per QID, filled in the rows of that QID
+only, ascending with its null last. It is a mergeable statistic: tables of chunks are added up (``core.histograms.domain_counts``), so that
 chunks, resumption and distribution need nothing else.
 """
 

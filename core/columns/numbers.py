@@ -84,7 +84,7 @@ class NumberLine:
     """The positions of a domain's numbers on a line, with exact differences.
 
     Attributes:
-        origin: What values are counted from, exactly, where floats do not tell all of them apart; None where they do.
+        origin: The exact origin of the line, where some different values are equal as floats; None where none are.
     """
 
     origin: Fraction | None

@@ -1,7 +1,7 @@
 """The records at risk from several releases of one source together (a composition attack).
 
 Each release keeps every class at k records or more. A person who is known to be in both is in one class of each, so in the records that
-the two have in common; and a class that grew between the two gained just the records that came. Both may be fewer than k (Ganta,
+the two have in common. A class that grew between the two gained just the records that came. Both may be fewer than k (Ganta,
 Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
 """
 
@@ -22,12 +22,12 @@ from core.recoding.recoding import SUPPRESSED, Stage
 Maps = Sequence[NDArray[np.integer[Any]]]
 
 
-class Joint:
+class JointCells:
     """Sum of chunk histograms as the joint cells of several recodings.
 
     Args:
-        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the whole at which the
-            stage tells cells apart.
+        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the source by which
+            the stage distinguishes cells.
         others: Axes after the QIDs, which distinguish nothing here, by their numbers of codes.
         most_cells: Most cells of an array with an entry per possible cell, and most occupied ones otherwise.
     """
@@ -90,7 +90,7 @@ class Joint:
         return merge_parts([*self._parts, empty], self.packing.product)
 
 
-def at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
+def count_records_at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
     """Count the records whose joint class has fewer than k records.
 
     Records that are suppressed everywhere are at no risk. A suppressed record is a class of its own: that a person is missing from a

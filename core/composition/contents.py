@@ -3,7 +3,7 @@
 Equal values have equal 64-bit digests in whatever file, chunk or process, a null too. Two records that are alike in the compared columns
 count as one and the same for an attacker who has nothing else to distinguish them.
 
-A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007): where two sources hold the same record,
+A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007). Where two sources hold the same record,
 both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a
 bounded size whatever the source is; a source of fewer different records than it holds is in it completely.
 """
@@ -91,7 +91,7 @@ class Sketch:
 
         Args:
             digests: Shape (rows,), one of each.
-            beside: The sketch of others with which these make a source: what cannot be among the smallest of both may be left out.
+            beside: The sketch of the other records of the source: digests that cannot be among the smallest of both may be left out.
         """
         whole, rows = True, len(digests)
         if beside is not None and len(beside.digests) >= SKETCH_SIZE:

@@ -1,6 +1,6 @@
 """SQL statements that count what two releases disclose together, over the records of both.
 
-Each table has ``content``, ``class``, ``shared``, ``person``, ``untreated`` and ``value_0`` …: digests, with 0 for nobody and for a null.
+Each table has ``content``, ``class``, ``shared``, ``person``, ``untreated`` and ``value_0`` …: digests, with 0 for no person and for null.
 
 Both releases keep every class at k or more. An attacker who looks for a person in both looks in one class of each, and so among the
 records that the two have in common. An attacker who takes the records of one release out of the other is left with those that came, or
@@ -24,7 +24,7 @@ ABSENT = -2
 """The class of a record that a source does not hold."""
 
 
-def likeness_sql() -> str:
+def equal_records_sql() -> str:
     """Return SQL that counts, outside shared files, the records of each source with an equal in the other.
 
     It is right because GROUP BY brings each content together once, with how often either source holds it.
@@ -48,7 +48,7 @@ def common_persons_sql() -> str:
     return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
 
 
-class Identity(NamedTuple):
+class RecordMatching(NamedTuple):
     """The rule by which records of two sources are taken for the same record, and then compared.
 
     Records of files that both sources have are the same in any case.
@@ -68,13 +68,13 @@ class Identity(NamedTuple):
     same: tuple[int, ...] = ()
 
 
-def joined_sql(identity: Identity) -> str:
+def joined_sql(identity: RecordMatching) -> str:
     """Return SQL that makes the table ``joined`` of the records of both releases with both classes.
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
     changed has a row for each release that is ``changed``.
 
-    It is right because a record is in just one row of ``pairs``: records that are alike are numbered on either side, and the first of
+    It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
     which of them, no attacker can find out who knows no more than what they hold.
 
@@ -93,7 +93,7 @@ def joined_sql(identity: Identity) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
 
 
-def _levels(identity: Identity) -> list[tuple[str, ...]]:
+def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     """Return the column sets by which records are paired in turn, strictest first.
 
     Records of no person are never paired by their person.
@@ -106,7 +106,7 @@ def _levels(identity: Identity) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(levels))
 
 
-def _kept(identity: Identity) -> str:
+def _kept(identity: RecordMatching) -> str:
     """Return SQL of both tables with ``kept``, equal for records that may be paired.
 
     Records of shared files are compared with those alone: elsewhere an equal record is another one.
@@ -120,11 +120,11 @@ def _numbered(side: str, by: Sequence[str]) -> str:
     return f"{side}_numbered AS (SELECT *, row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY {order}) AS place FROM {side})"
 
 
-def _carried(identity: Identity) -> list[str]:
+def _carried(identity: RecordMatching) -> list[str]:
     return ["class", "content", "kept", "person", "untreated", *(f"value_{number}" for number in range(identity.values))]
 
 
-def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
+def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
     """Return the SQL step that joins equal records of both releases, with each column once per release."""
     sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
     same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
@@ -133,13 +133,13 @@ def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[
     return f"{name} AS MATERIALIZED (SELECT {sides}, {both} FROM {mine} m FULL JOIN {theirs} t ON {same}{somebody})"
 
 
-def _left(identity: Identity, pairs: str, side: str, other: str, name: str) -> str:
+def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str) -> str:
     """Return the SQL step that selects the records of one release without a partner in the other."""
     columns = ", ".join(f"{side}_{column} AS {column}" for column in _carried(identity))
     return f"{name} AS (SELECT {columns} FROM {pairs} WHERE {other}_class IS NULL)"
 
 
-def _rows(identity: Identity) -> str:
+def _rows(identity: RecordMatching) -> str:
     """Return SQL of the rows of the joined table: for a pair one row, one per release, or all three."""
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
@@ -241,7 +241,7 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
 
     Args:
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
+        persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times = "count(DISTINCT person)" if persons else "count(*)"
     somebody = "AND person <> 0" if persons else ""
@@ -260,7 +260,7 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
     Args:
         table: Of the records of one release.
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
+        persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times, somebody = ("count(DISTINCT person)", "AND person <> 0") if persons else ("count(*)", "")
     there = f"value_{column} IS NOT NULL {somebody}"

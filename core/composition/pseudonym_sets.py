@@ -1,12 +1,13 @@
 """SQL statements that count the persons who share everything that several releases disclose of them.
 
 Releases with the same key publish the same pseudonym of a person. An attacker who has them all joins them, and sees for each pseudonym
-how often it comes with which combination of labels and values, in which release. As many people as share that set cannot be told apart by
-it (Nergiz, Clifton and Nergiz, Multirelational k-anonymity, TKDE 2009, for tables of one release).
+how often it comes with which combination of labels and values, in which release. People who share that set cannot be distinguished
+by it (Nergiz, Clifton and Nergiz, Multirelational k-anonymity, TKDE 2009, for tables of one release).
 
-A set is held as one digest of 64 bits: of each release the digest of its members with their counts in any order, keyed with the release,
-and of several releases the bitwise sum (exclusive or) of these. So a further release is added without a look at earlier ones, and what is
-held of a pseudonym is of one size whatever the number of releases. Two sets that differ are taken for one with a chance of 1 in 2^64.
+A set is held as one digest of 64 bits. Of each release it is the digest of its members with their counts in any order, keyed with the
+release, and of several releases the bitwise sum (exclusive or) of these. So a further release is added without a look at earlier ones, and
+what is held of a pseudonym is of one size whatever the number of releases. Two sets that differ are taken for one with a chance of 1 in
+2^64.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
 
     Args:
         source: What is read.
-        link: Expressions of the columns whose pseudonyms name somebody together.
+        link: Expressions of the columns whose pseudonyms name a person together.
         labels: Those of the published quasi-identifiers.
         others: Those of everything else that is published, but for pseudonyms.
         salt: Text that enters every digest of labels and values, as an SQL string.
@@ -95,7 +96,7 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
     """
 
 
-def folded_sql(*, again: bool = False) -> str:
+def all_releases_sql(*, again: bool = False) -> str:
     """Return SQL that makes the table of digests of all that this and earlier releases disclose.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
@@ -128,12 +129,12 @@ def remaining_pseudonyms_sql() -> str:
 def joined_people_sql(k: int) -> str:
     """Return SQL that counts the persons whom a release joins to earlier ones, and those below k.
 
-    ``people`` are in this release and in an earlier one; ``below_k`` share all that is disclosed with fewer than k, or came to do so
-    because this release has them or has not; ``by_labels`` share with fewer than k what is disclosed in labels alone; ``smallest`` is how
+    ``people`` are in this release and in an earlier one. ``below_k`` share all that is disclosed with fewer than k, or came to do so
+    because this release has them or has not. ``by_labels`` share with fewer than k what is disclosed in labels alone. ``smallest`` is how
     many share the set that fewest share.
 
-    It is right because equal digests are equal sets, and a person's pseudonyms in several releases have the person's sets in all of them:
-    persons in a group of equal sets cannot be distinguished by them. That a person is missing from a release discloses something too.
+    It is right because equal digests are equal sets, and a person's pseudonyms in several releases have the person's sets in all of them.
+    Persons in a group of equal sets cannot be distinguished by them. That a person is missing from a release discloses something too.
 
     Args:
         k: Fewest people that are safe.

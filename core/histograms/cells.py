@@ -46,7 +46,7 @@ class Cells(NamedTuple):
     counts: NDArray[np.signedinteger[Any]]
 
 
-def narrow(root: Histogram) -> NDArray[np.signedinteger[Any]]:
+def narrow_counts(root: Histogram) -> NDArray[np.signedinteger[Any]]:
     """Return the counts of a histogram as int32, or as int64 from 2^31 records on.
 
     All sums of them fit the type too.
@@ -120,12 +120,12 @@ def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequen
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
     starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     if fits_array(packing, len(cells.counts)):
-        numbers, counts = occupied(added_up(cells.codes, cells.counts, starts, worth, packing.product))
+        numbers, counts = occupied(dense_cell_sums(cells.codes, cells.counts, starts, worth, packing.product))
         return (numbers,), counts
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
 
 
-def added_up(
+def dense_cell_sums(
     codes: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.signedinteger[Any]],
     starts: NDArray[np.int64],

@@ -30,12 +30,12 @@ SMALL = 1 << 16
 class Combinations:
     """Counter of the records of each QID combination over the cells of all chunks.
 
-    A row is one whole number, the combination before its count: sorted, equal combinations stand side by side, and hardly anything else is
+    A row is one whole number, the combination before its count: sorted, equal combinations are neighbours, and hardly anything else is
     held than these numbers.
 
     Args:
         packing: Of the finest node.
-        qids: How many of its axes tell combinations apart, the first ones.
+        qids: How many of its axes make up a combination, the first ones.
         records: How many there are at most.
         rows: How many will be added.
     """

@@ -302,7 +302,7 @@ class DomainCounter:
         return pa.concat_tables(self.blocks()).combine_chunks()
 
 
-def add_up(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCounter:
+def merge_domain_tables(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCounter:
     """Merge the domain tables of chunks into one counter."""
     counter = DomainCounter(types)
     for table in tables:

@@ -16,7 +16,7 @@ from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
 from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, added_up, fits_array, hash_table, narrow, number_coarser, packing_of, summed_cells
+from core.histograms.cells import Cells, dense_cell_sums, fits_array, hash_table, narrow_counts, number_coarser, packing_of, summed_cells
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import fold_axis, fold_last, occupied_counts
 from core.histograms.projections import Bundles, group_weights
@@ -42,7 +42,7 @@ class CountGrid(NamedTuple):
     counts: NDArray[np.signedinteger[Any]]
 
 
-def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
+def fold_grid(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
     """Roll a dense grid of counts up to a coarser node, axis by axis.
 
     Args:
@@ -122,7 +122,7 @@ BundledCodes = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArra
 
 
 @dataclass(frozen=True)
-class Occupied:
+class SparseCells:
     """The occupied cells of a node of which few are occupied, in any order.
 
     Attributes:
@@ -180,7 +180,7 @@ class Occupied:
         return rows.T, *self.bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
 
 
-Form = CountGrid | Occupied
+Form = CountGrid | SparseCells
 
 
 class RecordRollUps(RollUps[Form]):
@@ -196,7 +196,7 @@ class RecordRollUps(RollUps[Form]):
     """
 
     def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
-        super().__init__(Occupied(root.node, root.packing, root.words, narrow(root)), hierarchies, capacity, decided)
+        super().__init__(SparseCells(root.node, root.packing, root.words, narrow_counts(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
         """Return the records of each occupied cell of a node, shape (cells,), in no fixed order.
@@ -262,18 +262,18 @@ class RecordRollUps(RollUps[Form]):
     def _rolled(self, base: Form, node: Node) -> Form:
         packing = packing_of(node, self._hierarchies)
         if isinstance(base, CountGrid):
-            return folded(base, node, packing, self._hierarchies)
+            return fold_grid(base, node, packing, self._hierarchies)
         if fits_array(packing, len(base.counts)):
             codes, starts, worth = base.varying_codes(node, packing, self._hierarchies)
-            return CountGrid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
+            return CountGrid(node, packing, dense_cell_sums(codes, base.counts, starts, worth, packing.product))
         # What is kept makes room for the table.
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
             keys = number_cells(*base.varying_codes(node, packing, self._hierarchies))
             rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
-            return Occupied(node, packing, (keys[rows],), sums)
+            return SparseCells(node, packing, (keys[rows],), sums)
         cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
-        return Occupied(node, packing, *summed_cells(cells, node, packing, self._hierarchies))
+        return SparseCells(node, packing, *summed_cells(cells, node, packing, self._hierarchies))
 
     def _keep(self, base: Form, node: Node) -> Form:
         made = self._rolled(base, node)

@@ -22,7 +22,7 @@ from core.lattice.expected_squares import ExpectedSquareSums
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
-from core.lattice.search import MOST_CACHED_CELLS, Rank, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, Rank, ignore_progress
 from core.losses.losses import Loss, loss_of
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
@@ -96,7 +96,7 @@ class Evaluations:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]

@@ -56,7 +56,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.bounded_evaluations import Evaluations, NodeRollUp, Steps
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import MOST_CACHED_CELLS, SearchResult, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, SearchResult, ignore_progress
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
@@ -66,12 +66,12 @@ WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
 TINY = 1e-6
 
 
-def changed(steps: Steps, qid: int, step: int) -> Steps:
+def with_step(steps: Steps, qid: int, step: int) -> Steps:
     """Return a node's steps with the step of one QID replaced."""
     return (*steps[:qid], step, *steps[qid + 1 :])
 
 
-def hunt(nodes: Evaluations) -> Iterator[None]:
+def improve_by_walks(nodes: Evaluations) -> Iterator[None]:
     """Search for better nodes by greedy walks; yield after each walk until no walk improves the best node."""
     dive(nodes, nodes.top)
     yield
@@ -96,7 +96,7 @@ def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
     for more in range(1, max(nodes.top) + 1):
         for qid, step in enumerate(nodes.steps):
             if step + more <= nodes.top[qid]:
-                yield changed(nodes.steps, qid, step + more), qid
+                yield with_step(nodes.steps, qid, step + more), qid
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
@@ -113,7 +113,7 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
     while gains:
         # The QID itself breaks ties, else the order in which gains were put in would decide.
         qid = max(gains, key=lambda qid: (gains[qid], -qid))
-        finer = changed(current, qid, current[qid] - 1)
+        finer = with_step(current, qid, current[qid] - 1)
         found = nodes.see(finer)
         # What fails, fails at every finer node; what is no gain now may be one later, but is left for the next walk.
         if found.least > nodes.most_suppressed or nodes.rank(finer, found) >= nodes.rank(current, seen):
@@ -143,7 +143,7 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:
         qid = min(costs, key=lambda qid: (costs[qid], -qid))
-        coarser = changed(current, qid, current[qid] + 1)
+        coarser = with_step(current, qid, current[qid] + 1)
         found = nodes.see(coarser)
         # A model that looks at sensitive values may ask a coarser node to suppress more.
         saved = max(seen.least - found.least, 0) / (nodes.most_suppressed + 1) + TINY
@@ -176,7 +176,7 @@ class Region(NamedTuple):
     high: Steps
 
 
-class Branching:
+class BranchAndBound:
     """Branch-and-bound search of the lattice above a root histogram.
 
     Args:
@@ -196,7 +196,7 @@ class Branching:
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
-        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = unwatched,
+        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = ignore_progress,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
         self._nodes = Evaluations(*given, sensitive, prices, persons, report_progress)
@@ -216,7 +216,7 @@ class Branching:
             if not nodes.passes(nodes.top):
                 return None
             self._heap = [Region(nodes.bound(nodes.bottom, nodes.top), nodes.bottom, nodes.top)]
-            self._search(hunt(nodes))
+            self._search(improve_by_walks(nodes))
         except SpentError:
             pass
         return self._found()
@@ -282,10 +282,10 @@ class Branching:
 
         def promise(qid: int) -> tuple[int | float, float, int]:
             # Ties go to the more important QID, so that the walk is the same on every machine.
-            return nodes.bound_within(bound, changed(low, qid, high[qid]), high), nodes.rise(qid, low, high), -qid
+            return nodes.bound_within(bound, with_step(low, qid, high[qid]), high), nodes.rise(qid, low, high), -qid
 
         qid = max(wide, key=promise)
-        coarse, fine = changed(low, qid, high[qid]), changed(high, qid, high[qid] - 1)
+        coarse, fine = with_step(low, qid, high[qid]), with_step(high, qid, high[qid] - 1)
         children = [Region(nodes.bound_within(bound, coarse, high), coarse, high)]
         if nodes.passes(fine):
             children.append(Region(nodes.bound_within(bound, low, fine), low, fine))
@@ -297,22 +297,22 @@ class Branching:
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def holds(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
-                finer = changed(high, qid, step)
+                finer = with_step(high, qid, step)
                 return nodes.passes(finer) and not nodes.beaten(nodes.bound_within(region.bound, low, finer), low, finer)
 
             if finest < coarsest:
-                low = changed(low, qid, _first(holds, finest, coarsest))
+                low = with_step(low, qid, _first(holds, finest, coarsest))
         bound = nodes.bound_within(bound, low, high)
         if nodes.beaten(bound, low, high):
             return None
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def cut(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
-                coarser = changed(low, qid, step)
+                coarser = with_step(low, qid, step)
                 return nodes.beaten(nodes.bound_within(region.bound, coarser, high), coarser, high)
 
             if finest < coarsest and cut(coarsest):
-                high = changed(high, qid, _first(cut, finest + 1, coarsest) - 1)
+                high = with_step(high, qid, _first(cut, finest + 1, coarsest) - 1)
                 if not nodes.passes(high):
                     return None
         return Region(bound, low, high)

@@ -27,7 +27,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import Rank, Search, SearchResult, unwatched
+from core.lattice.search import Rank, Search, SearchResult, ignore_progress
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 
@@ -72,7 +72,7 @@ class Examination:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons_of: PersonsOf = lambda root: None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
@@ -99,7 +99,7 @@ class Examination:
         Args:
             first: Histogram of the first root.
             count: Counts the histograms of further roots, in the order given.
-            has_too_many_cells: Tells of each node whether it surely has more than so many occupied cells.
+            has_too_many_cells: Returns for each node whether it surely has more than so many occupied cells.
 
         Returns:
             None if no node passes.

@@ -25,7 +25,7 @@ class ExpectedSquareSums:
     Args:
         root: The root histogram.
         hierarchies: One per QID; further axes of the root are left out of account.
-        levels: The levels of each QID that a step stands for, one list per QID or more.
+        levels: The level of each step, one list per QID or more.
     """
 
     def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], levels: Sequence[Sequence[int]]) -> None:

@@ -255,7 +255,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
     lattice = Lattice.allowed(hierarchies)
     budget = memory // BYTES_PER_BIN
     if lattice.nodes > LARGEST:
-        return extended(lattice, lambda node: bins(hierarchies, node), budget)
+        return fitting_node(lattice, lambda node: bins(hierarchies, node), budget)
     return most_precise(lattice, tag(lattice, lambda node: bins(hierarchies, node) <= budget))
 
 
@@ -275,12 +275,12 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
     if lattice.nodes > LARGEST:
         # So many QIDs make the codes of a cell the larger part of it.
         wide = memory // (BYTES_PER_CELL + BYTES_PER_CODE * len(hierarchies))
-        return extended(lattice, lambda node: most_cells(hierarchies, node, records), wide)
+        return fitting_node(lattice, lambda node: most_cells(hierarchies, node, records), wide)
     budget = memory // BYTES_PER_CELL
     return most_precise(lattice, tag(lattice, lambda node: most_cells(hierarchies, node, records) <= budget))
 
 
-def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
+def fitting_node(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
     """Return a fine node whose size fits the budget, in a lattice too large to hold, or None.
 
     It is the finest node if that fits, else a node that has no finer neighbour which fits. From the top, one level at a time is made

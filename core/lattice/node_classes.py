@@ -29,7 +29,7 @@ class RolledClasses(NamedTuple):
     """The classes of a node, and the cells that make up each class.
 
     Attributes:
-        table: Records, and units exact enough to tell which classes have fewer than k; exact where that is asked for.
+        table: Records, and units exact enough to find the classes with fewer than k; exact where that is asked for.
         parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these.
     """
 
@@ -66,8 +66,8 @@ class NodeClasses(ABC):
         Args:
             node: Level of each axis.
             keep: Whether coarser nodes will be asked for.
-            exact: Whether it matters how many have a sensitive value, not only whether anybody does, and how many units a class has where
-                the objective is of these.
+            exact: Whether it matters how many have a sensitive value, not only whether any unit has it, and how many units a class has
+                where the objective is of these.
         """
 
 

@@ -1,9 +1,9 @@
 """The objectives of the lattice search: computed from a node's class counts, or from prices.
 
 The cost without suppression by prices is a sum over QIDs, known for every node before a cell is counted. Precision, both certainty
-penalties and non-uniform entropy charge a record for each QID by the group that it is published with, so that Σ over QIDs and groups of
+penalties and non-uniform entropy charge a record for each QID by the group that it is published with. So Σ over QIDs and groups of
 price times marginal count needs the domains alone. It is monotone: a coarser group is never cheaper. A suppressed record costs no less
-than a published one, so the sum is a lower bound of the cost with suppression too, and a node whose bound is above the best cost is cut
+than a published one, so the sum is a lower bound of the cost with suppression too. A node whose bound is above the best cost is cut
 with everything coarser, uncounted.
 """
 
@@ -90,7 +90,7 @@ class Pricing:
         withheld: The price of a suppressed value.
         relative: Whether what the values themselves cost is taken off.
         told: Whether the value is published under the objective's own name, because no loss of every release says it. Only one that follows
-            from labels may be: two sources with the same labels tell the same.
+            from labels may be: two sources with the same labels publish the same.
     """
 
     groups: Callable[[Hierarchy, Domain, int], Floats] | None = None

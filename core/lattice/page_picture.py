@@ -18,14 +18,14 @@ LINE, GAP, WIDEST_BOX = 16, 62, 150
 """Height of a line of words, between rows of nodes, and what a box may be wide before it tells differences only."""
 
 
-def heights_within(drawn: LatticeMap, width: float) -> Picture:
+def heights_picture(drawn: LatticeMap, width: float) -> Picture:
     """Draw a bar chart of the nodes of each height by status, with a legend, ``width`` pixels wide."""
     bars, y = _bars(drawn, width)
     signs, y = _signs(drawn, width, y + 14)
     return Picture(f"The lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join([*bars, *signs]))
 
 
-def nodes_within(drawn: LatticeMap, width: float) -> Picture:
+def nodes_picture(drawn: LatticeMap, width: float) -> Picture:
     """Draw the nodes around the chosen node (all if few), ``width`` pixels wide."""
     nodes, y = _nodes(drawn, width)
     return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))

@@ -47,8 +47,8 @@ class SearchResult:
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.
-        statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
-        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release tells.
+        statuses: The status of each node of the complete lattice, for its picture; None if that was not kept.
+        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release has.
         bound: What no node above a root is below, as the objective measures it; None if ``unexamined`` says all that is to say.
         gap: By what share of ``bound`` the node is above it; None if there is no bound, or it is 0.
     """
@@ -66,7 +66,7 @@ class SearchResult:
     gap: float | None = None
 
 
-def unwatched() -> None:
+def ignore_progress() -> None:
     """Do nothing: the progress callback of a search that no caller watches."""
 
 
@@ -91,10 +91,11 @@ class Search:
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
-        most_priced: Records that a node may suppress for its price to be told, if these are more than may be suppressed.
-        losses: What was evaluated.
-        values: The objective's values of that; infinity where nothing is published. Prices of nodes that suppress too much are left out.
-        tags: ``known_verdicts`` and what was found out.
+        most_priced: Records that a node may suppress and still get a price, if these are more than may be suppressed.
+        losses: The losses of the evaluated nodes.
+        values: The objective's values of these nodes; infinity where nothing is published. Prices of nodes that suppress too much are
+            left out.
+        tags: ``known_verdicts`` and the verdicts found.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
 
@@ -109,7 +110,7 @@ class Search:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
     most_priced: int = 0
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The order of a release's records: by class, then by all other columns, never by source position.
 
-It makes the written files a function of the set of released records alone: chunks, files, threads and the order of the source leave
+It makes the written files a function of the set of released records alone. Chunks, files, threads and the order of the source leave
 no trace in them, neither as a join key nor as a difference of bytes.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
 from core.columns.numbers import positions
-from core.order.sorting import ascending, order_of, tied
+from core.order.sorting import ascending, order_of, tied_positions
 
 FEW = 1024
 """Texts that are sorted as they are."""
@@ -36,7 +36,7 @@ def text_order(texts: pa.StringArray) -> tuple[NDArray[np.intp], bool]:
     order = order_of(words - first, int(words.max() - first))
     words = words[order]
     same = words[1:] == words[:-1]
-    alike = tied(same)
+    alike = tied_positions(same)
     if not len(alike):
         return order, True
     # Alike in these bytes, which come after what all have in common; texts of hardly any column are.
@@ -130,7 +130,7 @@ def in_canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
 def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]] | None:
     """Sort records of dictionary columns as one number each; None if a record does not fit in a number.
 
-    Numbers are sorted and unpacked in a fraction of the time that it takes to find an order and to follow it in every column: a record is
+    Numbers are sorted and unpacked in a fraction of the time that it takes to find an order and to follow it in every column. A record is
     nothing but its class and its entries, so that no column has to be moved.
     """
     if not len(classes) or not all(isinstance(column, pa.DictionaryArray) for column in columns):

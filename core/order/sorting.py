@@ -21,7 +21,7 @@ DIGIT = 11
 
 
 @kernel
-def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
+def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
     """Sort numbers by some of their bits with a stable radix sort.
 
     A digit that all have in common takes no pass.
@@ -62,7 +62,7 @@ def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) 
 
 
 @kernel
-def settle(numbers: NDArray[np.uint64], most: int) -> bool:
+def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
     """Sort nearly sorted numbers, shape (n,), by insertion; give up after ``most`` steps.
 
     Args:
@@ -85,7 +85,7 @@ def settle(numbers: NDArray[np.uint64], most: int) -> bool:
 
 
 @kernel
-def settle_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
+def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
     """Correct a permutation that nearly sorts numbers, by insertion; give up after ``most`` steps.
 
     Args:
@@ -141,7 +141,7 @@ def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return np.sort(digests)
     found = _by_bits(digests.copy(), WIDTH - (UPPER if len(digests) <= MANY else MORE), WIDTH)
     # Whatever they are, it is an order; where their upper bits were none to go by, it is found by comparing.
-    return found if settle(found, len(found)) else np.sort(found)
+    return found if insertion_sort(found, len(found)) else np.sort(found)
 
 
 def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
@@ -158,7 +158,7 @@ def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
     lost = max(width + bits - (WIDTH - 1), 0)
     both = ((numbers >> numbers.dtype.type(lost)).astype(np.int64) << bits) | np.arange(len(numbers))
     order: NDArray[np.intp] = _by_bits(both, bits, bits + width - lost) & ((1 << bits) - 1)
-    if lost and not settle_order(order, numbers, len(numbers)):
+    if lost and not insertion_sort_order(order, numbers, len(numbers)):
         return np.argsort(numbers, kind="stable")
     return order
 
@@ -168,7 +168,7 @@ def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
     return order_of(digests, (1 << WIDTH) - 1)
 
 
-def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
+def tied_positions(same: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the positions in a sorted array whose value equals a neighbour's.
 
     Args:
@@ -180,5 +180,5 @@ def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:
     plain = numbers.view(np.uint64) if numbers.dtype == np.int64 else numbers
     other = np.empty_like(plain)
-    found = other if deal_out(plain, other, low, -(-(high - low) // DIGIT)) else plain
+    found = other if radix_sort(plain, other, low, -(-(high - low) // DIGIT)) else plain
     return found.view(numbers.dtype)

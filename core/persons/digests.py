@@ -4,8 +4,8 @@ No list of all persons is held, merged or agreed upon between chunks.
 
 **Why a digest may stand for a person.** What must never happen is that one person counts as two. A digest is a function of the value, so
 equal values have equal digests, in whatever file, chunk or process: nothing here depends on the machine or on a library's hash. Two
-persons that share a digest count as one, so that a class seems to hold *fewer* people than it does: a collision errs to the safe side,
-and neither chance nor somebody who chooses identifiers can make a class pass that should fail. It is rare, too: of a million persons two
+persons that share a digest count as one, so that a class seems to hold *fewer* people than it does. A collision errs to the safe side, and
+neither chance nor an attacker who chooses identifiers can make a class pass that should fail. It is rare, too: of a million persons two
 share a digest in one source out of 37 million, of 10⁹ in one out of 37. A single column of whole numbers cannot collide at all, because
 mixing is one to one. So 128 bits, or an exact coding that has to be merged over all chunks, would buy nothing.
 """

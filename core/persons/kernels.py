@@ -114,7 +114,7 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 
 @kernel
-def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
+def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
     """Return the distinct person–cell pairs of persons with two cells or more, person by person.
 
     Persons with one cell can never be counted twice.

@@ -1,7 +1,7 @@
 """Person–cell pairs of a chunk: the persons with records in each cell; they merge like histograms.
 
 A pair is a person's digest and a cell, given by its place among the occupied cells of the chunk's histogram, with how many records it
-holds. Pairs ascend by digest, so that a *share* of the persons, a range of digests, is a run of neighbouring pairs in every chunk: shares
+holds. Pairs ascend by digest, so that a *share* of the persons, a range of digests, is a run of neighbouring pairs in every chunk. Shares
 have no person in common, persons are counted share by share, and the counts add up, here or on other machines.
 """
 

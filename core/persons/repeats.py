@@ -33,7 +33,7 @@ class ValueCounts:
         counts: Shape (n,), int64, the records of each.
         records: Records that have a value, any.
         records_counted: Records of one value among some of a batch.
-        measured: Whether some values are fractions: a coordinate or a price, and no number that somebody was given.
+        measured: Whether some values are fractions: a coordinate or a price, and no number that was given to a person.
     """
 
     bits: int

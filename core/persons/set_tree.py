@@ -3,7 +3,8 @@
 An attacker who sees which records are one person's looks for the set of that person's classes. So each set has to be shared by k persons,
 and some records have to be suppressed until it is. The rule: each person's classes are ordered, those with most persons first. Ordered
 sets are paths of a tree from its root. From the leaves on, wherever fewer than k persons end, all of them lose the last class of their
-path, and end one step nearer the root; a person who comes to the root has lost all.
+path, and
+end one step nearer the root. A person who comes to the root has lost all.
 
 **Why it suffices.** Where persons still end, k of them do, and these share their set. A class in which records stay is in some person's
 set, and so in those of k persons: no class has to be looked at again. Which persons a class loses depends on the numbers of persons at

@@ -15,14 +15,14 @@ _MARK = b"\xffskald "
 """No UTF-8 text begins like this, so the hash of a value is never a derived key, whatever values somebody brings into the data."""
 
 
-def derived(key: bytes, purpose: str) -> bytes:
+def derive_key(key: bytes, purpose: str) -> bytes:
     """Return 32 bytes derived from a key for one purpose, so that uses of the key are independent."""
     return hmac.digest(key, _MARK + purpose.encode(), "sha256")
 
 
 def fingerprint(key: bytes) -> str:
     """Return a fingerprint of a key, 16 hexadecimal digits that do not reveal the key."""
-    return derived(key, "fingerprint")[:8].hex()
+    return derive_key(key, "fingerprint")[:8].hex()
 
 
 def digests(values: pa.Array, key: bytes) -> bytes:
@@ -56,7 +56,7 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
     They are even from -days to days, and never 0.
     """
     # The order of bytes is fixed, so that all machines shift alike; of 64 bits the remainder is as good as even.
-    drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
+    drawn = np.frombuffer(digests(subjects, derive_key(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
     shift = drawn.astype(np.int32) - days
     return np.where(shift < 0, shift, shift + 1).astype(np.int32)
 
@@ -73,7 +73,7 @@ def fixed_width(text: str, width: int, kept: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Means:
+class TreatmentInputs:
     """Key, vault and subjects that a pseudonym treatment may need besides the values.
 
     Attributes:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import derived
+from core.pseudonyms.keyed_hash import derive_key
 from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, full_match_pattern
 
@@ -24,7 +24,7 @@ def _cipher(key: bytes, **digits: Any) -> Any:
     """Return the FF1 cipher of a key, over an alphabet or the digits of a radix."""
     from ffx import FF1  # noqa: PLC0415 - loads a library of ciphers, which few jobs use
 
-    return FF1(derived(key, "ff1"), **digits)
+    return FF1(derive_key(key, "ff1"), **digits)
 
 
 def has_text(dtype: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from math import isclose
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
-from core.recount.risk import risk_in, unmasked
+from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
@@ -37,18 +37,18 @@ class Recount:
         sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
         withheld: Records with ``*`` by QID; empty where that was not counted.
-        source: Records of the source; None where it was not at hand.
-        unproved: What could not be checked, in sentences.
-        unverified: What the job promises and was not counted, in sentences.
-        sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
-        persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
-        linked: What pseudonyms show that link records.
+        source: Records of the source; None where it was not available.
+        unproved: Checks that could not be made, in sentences.
+        unverified: Promises of the job that were not counted, in sentences.
+        sampled: Classes in which whole records were compared with the source, where labels overlap; None where all or no records were.
+        persons: Counts of persons, or None; with them ``min_class``, ``failing`` and ``exposed`` count persons.
+        linked: Counts of the persons that linking pseudonyms expose.
         one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
-        together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
-        losses: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
+        together: Counts of records or persons that several published columns single out, by kind of column; empty where not counted.
+        losses: The information loss of each quasi-identifier's labels, by its name; empty where the types of the source are not known.
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
             one; counted where records of the source are not published.
-        published: By column that is published otherwise than it is, what that lost; empty where the source was not at hand.
+        published: The loss of each column that is not published as it is; empty where the source was not available.
         population: Rows of the population, and of its classes the records, the rows that their labels fit, and how many have both
             numbers; None without one.
     """
@@ -201,7 +201,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly whose records k counts")
     if not one_value_is_true(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
-    if recount.population is not None and not _same_risk(manifest, risk_in(*recount.population)):
+    if recount.population is not None and not _same_risk(manifest, population_risk_of_files(*recount.population)):
         faults.append("the manifest's risk in the population is not that of the classes in the files")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
@@ -262,8 +262,8 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
     """Return messages on counts of records, classes and persons in which manifest and files differ.
 
     Args:
-        manifest: What is said.
-        recount: What was counted.
+        manifest: The manifest.
+        recount: The counts of the files.
         same_k: Whether persons were counted by the manifest's k.
     """
     claims = {
@@ -301,7 +301,7 @@ def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
     """Return a message if the manifest's class sizes by persons differ from the recount."""
     if recount.persons is None:
         return []
-    sizes = unmasked(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))
+    sizes = unmasked_class_sizes(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))
     for band in manifest.person_sizes:
         mine = {size: classes for size, classes in sizes.items() if band.least <= size <= (band.most or size)}
         if (band.classes, band.records) != (sum(mine.values()), sum(size * classes for size, classes in mine.items())):

@@ -20,11 +20,11 @@ BLOCK = 1 << 14
 """Rows that are looked at together, so that a byte for each of them and each label takes little room."""
 
 
-def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
+def unmatched_records(spans: Spans, released: Counts, source: Counts) -> int:
     """Return a lower bound of the released records whose labels cover no unused record of the source.
 
     Args:
-        spans: What the labels cover.
+        spans: The positions that each label covers.
         released: Shape (parts, labels): records with each label.
         source: Shape (parts, positions): records with each value, those with a null at the last position.
     """
@@ -85,13 +85,13 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     return _most(source - missing - covering)
 
 
-def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
+def count_covered_rows(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
     """Count the population rows whose values the labels of each class cover in all columns.
 
     Args:
-        spans: What the labels of each column cover.
+        spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
-        places: Shape (rows, columns): where the value of each row stands.
+        places: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
 
     Returns:

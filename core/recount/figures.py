@@ -11,7 +11,7 @@ from math import isclose, prod
 from operator import le
 
 from core.recount.classes import Recount, is_of_labels
-from core.recount.risk import unmasked
+from core.recount.risk import unmasked_class_sizes
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures
@@ -61,7 +61,7 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
         "suppression_rate": lost / records if records else 0.0,
     }
     if manifest.persons is None or recount.persons:
-        units = unmasked(recount.unit_sizes, *recount.fully_suppressed_units(manifest.masked))
+        units = unmasked_class_sizes(recount.unit_sizes, *recount.fully_suppressed_units(manifest.masked))
         classes = sum(units.values())
         found["c_avg"] = sum(size * many for size, many in units.items()) / classes / int(manifest.privacy["k"]) if classes else 0.0
     return found

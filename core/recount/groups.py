@@ -14,12 +14,12 @@ Named = tuple[tuple[str, str], ...]
 """Expressions, each with the name of its column."""
 
 
-class Alike(NamedTuple):
+class RecordRelation(NamedTuple):
     """The records of a release as a relation, with or without a column of multiplicities.
 
     Attributes:
-        relation: What they are read as.
-        copies: Quoted name of the column that tells how many records a row stands for; empty where each row is one.
+        relation: The SQL relation of the records.
+        copies: Quoted name of the column with the number of equal records in a row; empty where each row is one record.
     """
 
     relation: str
@@ -31,7 +31,7 @@ class Alike(NamedTuple):
         return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
 
 
-def alike_sql(release: str, copies: str, table: str) -> str:
+def distinct_records_sql(release: str, copies: str, table: str) -> str:
     """Return SQL that makes the table of a release's distinct records with their multiplicity.
 
     It is right because GROUP BY takes nulls as equal, and whatever is counted of groups of records by the values of their columns is the
@@ -45,7 +45,7 @@ def alike_sql(release: str, copies: str, table: str) -> str:
     return f"CREATE TEMP TABLE {table} AS SELECT *, count(*) AS {copies} FROM {release} GROUP BY ALL"
 
 
-def alikeness_sql(parts: Sequence[str], rows: int) -> str:
+def distinct_share_sql(parts: Sequence[str], rows: int) -> str:
     """Return SQL that counts records and distinct records at the beginning of each part.
 
     Args:
@@ -65,7 +65,7 @@ class Groups:
         keys: What rows are grouped by.
         counts: What is added up in each group, each a 64-bit whole number.
         first: How many groups of least key are looked at, if not all are.
-        tables: Tables beside the rows that are joined.
+        tables: Tables that are joined to the rows.
         before: Statements that make what is read of the rows and these tables.
         alone: Whether one thread is to make it: joins by the dozen want memory for each.
         wide: Whether whole records are read, so that one thread is to make it where row groups are large.
@@ -128,7 +128,7 @@ def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]])
 
     Args:
         relation: What is read as the source.
-        columns: By quoted name of a column of text, what it is read without; see ``normalised_sql``.
+        columns: By quoted name of a column of text, the steps of its normalisation; see ``normalised_sql``.
     """
     if not columns:
         return relation
@@ -141,7 +141,7 @@ def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequenc
 
     Args:
         source: What is read.
-        columns: What stands for columns of its records ``s``, each with its name.
+        columns: Expressions over its records ``s`` that replace columns, each with the name of the column.
         joins: What is joined to these for it.
     """
     return f"(SELECT s.* REPLACE ({', '.join(columns)}) FROM {source} AS s {' '.join(joins)})"
@@ -151,7 +151,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
     """Return the SQL of a source with at most ``most`` records of each person.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
-    with colons between. Records of nobody all stay.
+    with colons between. Records of no person all stay.
 
     Args:
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.

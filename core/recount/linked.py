@@ -28,10 +28,10 @@ class LinkCount:
 
     Attributes:
         columns: Their names.
-        known: Whether people were told apart; else every pseudonym was taken for one.
+        known: Whether the persons are known; else every pseudonym counts as a person.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
-        smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.
+        smallest: How many people share the set that fewest share; 0 if no person has a pseudonym.
         below_k: People who share one of theirs with fewer than k.
         failing: Sets that fewer than k people share.
         unexpected: Pseudonyms in combinations of which the private file says otherwise.
@@ -80,7 +80,7 @@ def linked_sql(
 
     It yields the fields of ``LinkCount`` in their order.
 
-    It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
+    It is right because a set is known by its size and by a 128-bit digest of its members in any order. No list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
     may be anybody with one record there. A pseudonym that is nobody's makes a set that it does not fill.
 
@@ -152,7 +152,7 @@ def is_accepted(job: Job, columns: Sequence[str]) -> bool:
     return set(columns) <= set(job.columns.linkable)
 
 
-def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
+def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
     """Return the linking columns that expose sets of fewer than k persons and are not accepted."""
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
@@ -171,7 +171,7 @@ def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
     return [
         f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} share the set of combinations that "
         f"theirs are in with fewer than k = {job.privacy.k:,}"
-        for one in exposing(job, linked)
+        for one in exposing_links(job, linked)
     ]
 
 
@@ -257,7 +257,7 @@ def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shar
         one: How they are made.
         masks: Whether the job masks suppressed records.
         counts: From ``form_groups``.
-        shared: From ``shared_sql``, where the source is at hand.
+        shared: From ``shared_sql``, where the source is available.
     """
     (malformed, revealed), entry = counts, treatment_kind(one.treatment)
     faults = []

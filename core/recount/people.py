@@ -1,8 +1,8 @@
 """The recount of persons: how many different persons are in each class of the written files.
 
 The files do not say which person a record belongs to. A private file does, by class: which persons have how many records in it, with
-which sensitive values, and what the class publishes. The recount trusts it only as far as it agrees with the files: every combination of
-published values must be a class of it, with as many records, and as many of each sensitive value that a promise is about.
+which sensitive values, and what the class publishes. The recount trusts it only as far as it agrees with the files. Every combination
+of published values must be a class of it, with as many records, and as many of each sensitive value that a promise is about.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of who is in which.
-        values: How many sensitive columns it tells apart.
+        held: The table of the persons in each combination.
+        values: How many sensitive columns it has.
         k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
@@ -144,7 +144,7 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
         qids: Quoted names of the published quasi-identifiers.
         column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
-        held: The table of who is in which.
+        held: The table of the persons in each combination.
         value: The column's name in that table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
@@ -161,13 +161,13 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
     """
 
 
-def valued_sql(held: str, value: str) -> str:
+def person_values_sql(held: str, value: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
 
     Args:
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
@@ -177,7 +177,7 @@ def source_pairs_sql(held: str, value: str) -> str:
     """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
 
     Args:
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
@@ -187,7 +187,7 @@ def somebody_sql(persons: Mapping[str, bool]) -> str:
     """Return the SQL condition that a source record belongs to a person.
 
     Args:
-        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        persons: By quoted name of a column that names a person, whether it may hold NaN, which names no person.
     """
     return " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
 
@@ -225,7 +225,7 @@ def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
     return f"SELECT value, sum(records)::BIGINT AS records, ({everybody}) AS persons FROM ({everything}) GROUP BY value"
 
 
-def everybody_sql(people: str) -> str:
+def persons_by_records_sql(people: str) -> str:
     """Return SQL that counts persons by their number of records in all classes.
 
     Its columns are ``records`` and ``persons``.
@@ -256,7 +256,7 @@ MASKED = -1
 """The class of records that publish ``*`` in every quasi-identifier because they were masked."""
 
 
-def owned_sql(owned: str, values: str, number: int) -> str:
+def labelled_values_sql(owned: str, values: str, number: int) -> str:
     """Return SQL that makes the table of a column's values with the number of their label.
 
     It is called ``owner_0`` …, by the position of the quasi-identifier.
@@ -319,7 +319,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
     Args:
         source: What is read.
         qids: Quoted names of the quasi-identifiers.
-        persons: Quoted names of what names a person.
+        persons: Quoted names of the columns that name a person.
         values: Quoted names of the sensitive columns.
         masked: Whether records of no other class were masked; else they are left out.
     """
@@ -337,7 +337,7 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
     """
 
 
-def lacking_sql(release: str) -> str:
+def mismatching_classes_sql(release: str) -> str:
     """Return SQL that counts classes whose number of records differs from the source's.
 
     A second column says whether as many records were masked as the source has outside these classes.

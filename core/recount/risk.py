@@ -27,7 +27,7 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
         masked: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well, the two
             cannot be distinguished.
     """
-    table = unmasked(classes, starred, masked)
+    table = unmasked_class_sizes(classes, starred, masked)
     records, many = sum(size * number for size, number in table.items()), sum(table.values())
     counts: Figures = {"records": records, "classes": many, "suppressed": suppressed}
     if not records:
@@ -52,7 +52,7 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
     }
 
 
-def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+def unmasked_class_sizes(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
     """Return the number of classes by size without the class of the masked records.
 
     Arguments as for ``risk_of_files``.
@@ -63,7 +63,7 @@ def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int,
     return {size: number for size, number in table.items() if number}
 
 
-def risk_in(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
+def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
     """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:

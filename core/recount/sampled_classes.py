@@ -42,7 +42,7 @@ def sample_groups(
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
         parts: How many parts there are.
-        beside: What is published beside the labels.
+        beside: The columns that are published besides the labels.
         most: The greatest digest of a class that is taken.
         drawn: The number that the digests were made with.
     """

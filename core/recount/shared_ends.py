@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import KEPT_ENDS, written
+from core.recount.labels.value_scales import KEPT_ENDS, value_texts
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 from schemas.release.claimed_levels import NULL_MEMBER
 
@@ -84,7 +84,7 @@ class StepLines(NamedTuple):
 
     Attributes:
         first, after: Position of its first value, and of the one after its last.
-        middle: The value in its middle; of the outermost steps the one beside their line.
+        middle: The value in its middle; of the outermost steps the value next to their line.
         width: How far apart its lines are, in the unit of the values; 0 of the outermost steps and of moments.
     """
 
@@ -161,7 +161,7 @@ def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -
 def _texts_at(places: Iterable[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
     """Return the text of the value at each given position that at least k persons have."""
     shared = [place for place in places if people[place] >= k]
-    return {place: spelt[0] for place, spelt in zip(shared, written(values.take(pa.array(shared, pa.int64()))), strict=True)}
+    return {place: spelt[0] for place, spelt in zip(shared, value_texts(values.take(pa.array(shared, pa.int64()))), strict=True)}
 
 
 def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k: int) -> list[int]:
@@ -252,7 +252,7 @@ def _numbers(values: pa.Array, spec: HierarchySpec | None) -> EndsAxis:
 def _exact(values: pa.Array) -> Iterator[Decimal]:
     """Yield numbers as decimals, one block at a time."""
     for first in range(0, len(values), BLOCK):
-        for spelt in written(values.slice(first, BLOCK)):
+        for spelt in value_texts(values.slice(first, BLOCK)):
             yield Decimal(spelt[0]).normalize(EXACT)
 
 

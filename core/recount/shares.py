@@ -68,7 +68,7 @@ def share_sql(columns: Mapping[str, str], shares: int) -> str:
     return f"(hash({', '.join(texts)}) % {shares:d})::INTEGER"
 
 
-def added(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
+def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
     """Merge the class counts of all shares into the counts of the release.
 
     Args:

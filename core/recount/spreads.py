@@ -181,11 +181,11 @@ def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *,
     """Return SQL that counts the classes in which too many persons hold one value.
 
     It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In ``whole``
-    the persons of all values are more than there are only where somebody has several values.
+    the persons of all values are more than there are only where a person has several values.
 
     Args:
-        relation: What is read as ``combination``, ``person`` and the value, nobody left out.
-        value: What the value is called there.
+        relation: What is read as ``combination``, ``person`` and the value, with no person left out.
+        value: The column of the value there.
         condition: One of the above.
         whole: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
         nulls: Whether a null is a value of the model.
@@ -214,7 +214,7 @@ def one_value_sql(combinations: str, held: str, value: str) -> str:
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.recount.groups import Alike, Groups
+from core.recount.groups import Groups, RecordRelation
 from core.recount.people import NOBODY
 from schemas.release.figures import KINDS, Kind, Together
 from schemas.release.manifest import Manifest
@@ -22,10 +22,10 @@ class TogetherCount:
     """Counts of records or persons that are unique or rare by a combination of columns, in the unit of k.
 
     Attributes:
-        unique: Alone with it.
-        below_k: Who shares it with fewer than k.
-        with_classes: Who shares it and the labels of the quasi-identifiers with fewer than k.
-        shape: What tells by how many records each combination is shared, with labels and without: equal for equal releases.
+        unique: Records or persons alone with their combination.
+        below_k: Records or persons who share it with fewer than k.
+        with_classes: The same for the combination together with the labels of the quasi-identifiers.
+        shape: A digest of the numbers of records that share each combination, with labels and without: equal for equal releases.
     """
 
     unique: int
@@ -39,7 +39,7 @@ class TogetherCount:
         return self.unique, self.below_k, self.with_classes
 
 
-def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str]) -> Groups:
+def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Sequence[str]) -> Groups:
     """Return the GROUP BY query that counts records by combination of columns, with and without labels.
 
     Its columns are two digests of the columns, two with the labels, and ``records``. It is right because equal values have equal digests,
@@ -112,7 +112,7 @@ def together_of_people_sql(contents: str, k: int) -> str:
     without the class, it is a person of a content.
 
     Args:
-        contents: The table of who has what.
+        contents: The table that ``contents_sql`` makes.
         k: What a class must reach.
     """
     records = "sum(records)::BIGINT AS records"
@@ -142,9 +142,9 @@ def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], un
 
     Args:
         manifest: The manifest.
-        counts: What was counted, by kind of column.
-        unit: In what.
-        whole: How many of these the files have.
+        counts: The counts, by kind of column.
+        unit: The unit of the counts.
+        whole: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():

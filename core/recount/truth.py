@@ -1,7 +1,7 @@
 """The recount of truth: SQL statements that compare a release with its source, and fault messages.
 
 A record of a release is true if the source has one whose values its labels cover and whose other columns are equal, a record of its own
-for each. Where every value of the source has at most one published label, that is decided by digests of whole records: what is published,
+for each. Where every value of the source has at most one published label, that is decided by digests of whole records. What is published,
 the labels among it, must occur in the source at least as often. Where labels overlap, ``core.recount.coverage`` compares counts.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from core.recount.groups import Alike, Groups
+from core.recount.groups import Groups, RecordRelation
 from schemas.errors.base import counted, listed
 
 BUCKETS = 1 << 16
@@ -63,7 +63,7 @@ def values_sql(counted: str, table: str) -> str:
     """
 
 
-def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
+def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
     """Return the GROUP BY query that counts the records of each label of a quasi-identifier.
 
     Its columns are ``label_0`` … and ``records``.
@@ -76,7 +76,7 @@ def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
     return Groups(f"{release.relation} AS r", names, ((release.counted, "records"),))
 
 
-def passed_sql(release: str, column: str) -> str:
+def untreated_values_sql(release: str, column: str) -> str:
     """Return SQL that counts the values and unique records of an untreated column.
 
     It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and a null is no value.
@@ -89,7 +89,7 @@ def passed_sql(release: str, column: str) -> str:
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
 
 
-def distinct_groups(release: Alike, columns: Sequence[str]) -> Groups:
+def distinct_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
     """Return the GROUP BY query that finds the different labels of a quasi-identifier.
 
     Arguments as for ``label_groups``.
@@ -134,7 +134,7 @@ def label_digest(columns: Sequence[str], salt: int) -> str:
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
-def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
+def released_digests(release: RecordRelation, parts: Sequence[DigestPart]) -> Groups:
     """Return the GROUP BY query that counts and sums the digests of released records by ``bucket``.
 
     Its columns are ``bucket``, ``records`` and ``digests``.
@@ -144,7 +144,7 @@ def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
         parts: Of the digest; at least one.
     """
     copies = f", r.{release.copies} AS copies" if release.copies else ""
-    selected = f"SELECT {hashed([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
+    selected = f"SELECT {joint_digest([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
     return _digests(selected, release._replace(copies="copies" if copies else ""))
 
 
@@ -155,22 +155,22 @@ def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
     """
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
-    return _digests(f"SELECT {hashed([part.source for part in parts])} AS digest FROM {source} AS s {joins}", Alike(source))
+    return _digests(f"SELECT {joint_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}", RecordRelation(source))
 
 
-def _digests(selected: str, records: Alike) -> Groups:
+def _digests(selected: str, records: RecordRelation) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
     each = f"(digest >> {SUPPRESSED_TABLE})::BIGINT * copies" if records.copies else f"(digest >> {SUPPRESSED_TABLE})::INTEGER"
     sums = ((f"sum({each})::BIGINT", "digests"),)
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
 
 
-def joint_sql(released: str, given: str) -> str:
+def excess_records_sql(released: str, given: str) -> str:
     """Return SQL that counts released records whose digest the source lacks.
 
     Its second count is of buckets with as many records in both, but other digests.
 
-    It is right because a release of true records has in no bucket of digests more records than the source, and where it has as many they
+    It is right because a release of true records has in no bucket of digests more records than the source. Where it has as many they
     are the same ones, so that the sums of their digests are equal.
 
     Args:
@@ -197,12 +197,12 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
         table: Name of the table.
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
-    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, hashed([part.source for part in parts])]))
+    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, joint_digest([part.source for part in parts])]))
     kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
 
 
-def hashed(columns: Sequence[str]) -> str:
+def joint_digest(columns: Sequence[str]) -> str:
     """Return the SQL expression for one digest of several expressions; of none it is a constant."""
     return f"hash({', '.join(columns) or '0'})"
 

@@ -17,7 +17,7 @@ from core.histograms.histogram import Histogram
 from core.privacy.models import Failing, Spread, Spreads
 from core.privacy.promise import Promise
 from core.units.members import ClassMembers, SourceMembers
-from core.units.unit import Counts, Integers, Records, source_value_counts, spread_of_keys, summed
+from core.units.unit import Counts, Integers, Records, source_value_counts, spread_of_keys, sum_by_key
 
 Bools = NDArray[np.bool_]
 
@@ -63,7 +63,7 @@ class ClassTable:
         if self.members is not None:
             return ClassTable.of_members(records, self.members.relabelled(owners))
         units = records if self.units is self.records else Records(self.units).count(owners, size)
-        return ClassTable(records, units, {name: regrouped(spread, owners) for name, spread in self.spreads.items()})
+        return ClassTable(records, units, {name: merge_spread(spread, owners) for name, spread in self.spreads.items()})
 
     def union(self, mask: Bools) -> ClassTable:
         """Return the table of one class, made by merging the marked classes."""
@@ -73,12 +73,12 @@ class ClassTable:
         """Return the table of some of the classes, in ascending order."""
         numbers = np.full(len(self.records), -1)
         numbers[rows] = np.arange(len(rows))
-        spreads = {name: regrouped(spread, numbers) for name, spread in self.spreads.items()}
+        spreads = {name: merge_spread(spread, numbers) for name, spread in self.spreads.items()}
         members = self.members and self.members.owned(numbers).settled()
         return ClassTable(self.records[rows], self.units[rows], spreads, members)
 
 
-def regrouped(spread: Spread, owners: Integers) -> Spread:
+def merge_spread(spread: Spread, owners: Integers) -> Spread:
     """Return the value counts of coarser classes: those of merged classes are added up.
 
     Args:
@@ -87,11 +87,11 @@ def regrouped(spread: Spread, owners: Integers) -> Spread:
     """
     mine = owners[spread.owners]
     return spread_of_keys(
-        *summed(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
+        *sum_by_key(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
     )
 
 
-def unchanged(domain: Domain) -> Hierarchy:
+def exact_hierarchy(domain: Domain) -> Hierarchy:
     """Return the hierarchy of an axis that is never generalised: one level, of the values themselves."""
     groups = np.arange(domain.size, dtype=np.uint32)
     groups.setflags(write=False)
@@ -168,7 +168,7 @@ def table_at(
         sensitive: Domains of the sensitive columns.
         whose: Whose the root's cells are; None where no person is named.
     """
-    axes = (*hierarchies, *map(unchanged, sensitive))
+    axes = (*hierarchies, *map(exact_hierarchy, sensitive))
     cells = roll_up(root, (*node[: len(hierarchies)], *(0,) * len(sensitive)), axes)
     plain = without_sensitive(cells, hierarchies)
     if whose is None:

@@ -3,9 +3,9 @@
 Three sums over cells go along with every roll-up: records; the most persons there can be, cell by cell; and the fewest, for which every
 person counts in one cell only. They decide most classes. Classes that they leave open are counted exactly, from the person–cell pairs.
 
-A histogram that is kept on the way keeps such pairs too, but only those to cells with fewer than k persons (a class that contains any
-other cell keeps k, because persons never become fewer when classes are merged) and of persons who are in more than one of these (others
-are never counted twice). So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
+A histogram that is kept on the way keeps such pairs too, but only those to cells with fewer than k persons, and of persons who are in more
+than one of these. A class that contains any other cell keeps k, because persons never become fewer when classes are merged. Persons in one
+cell are never counted twice. So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Node
 from core.columns.kernels import add_numbers, entries_at
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, radix_weights
+from core.histograms.cells import Cells, fits_array, narrow_counts, number_coarser, packing_of, radix_weights
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import Decided, RollUps, pays_to_cache
 from core.persons.kernels import add_weights, drop_person_cells, merge_person_cells, weigh_cells
@@ -58,7 +58,7 @@ class PersonClasses:
             the root was rolled up.
         base: The cells that they were rolled up from.
         numbers: Shape (cells,), the number of the class of each of these cells.
-        there: Shape (classes,), ascending: the number of each class; others are nobody's.
+        there: Shape (classes,), ascending: the number of each class; other numbers have no class.
     """
 
     node: Node
@@ -86,7 +86,7 @@ class PersonRollUps(RollUps[Cells]):
         decided: As for ``RollUps``.
         persons: Of the root's cells, in their order.
         k: Fewest persons of a class.
-        qids: How many axes tell classes apart; those after them are of sensitive columns. All if left out.
+        qids: How many axes make up a class; those after them are of sensitive columns. All if left out.
         exact: Whether the root keeps all its persons, so that they can be counted exactly.
     """
 
@@ -94,7 +94,7 @@ class PersonRollUps(RollUps[Cells]):
         self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: CellPersons, k: int,
         qids: int | None = None, *, exact: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
+        super().__init__(Cells(root.node, root.codes, narrow_counts(root)), hierarchies, capacity, decided)
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
         # Fewest persons are at most as many as records, and k more for each k persons of a cell.
         self._weight = np.int32 if root.records < 1 << 30 else np.int64

@@ -18,10 +18,10 @@ from core.persons.kernels import (
     count_known_persons,
     count_later,
     count_repeated_persons,
+    distinct_pairs,
     drop_person_cells,
     first_cells,
     group,
-    line_up,
     merge_person_cells,
     number_persons,
 )
@@ -64,7 +64,7 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
     """Return a share of the persons with its cells, from persons that have numbers already.
 
     Args:
-        persons: Shape (n,), from 0; a negative one is nobody.
+        persons: Shape (n,), from 0; a negative number is no person.
         owners: Shape (n,), the cell of each.
         counts: Shape (n,), its records.
         cells: How many cells there are.
@@ -78,7 +78,7 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
     _, order = group(first_cells(persons, owners, size), np.arange(size), cells)
     ranks = np.full(size + 1, -1, np.int32)
     ranks[order] = np.arange(size)
-    return Share(per_cell, line_up(*group(ranks[persons], owners, size), per_cell, last), size, most)
+    return Share(per_cell, distinct_pairs(*group(ranks[persons], owners, size), per_cell, last), size, most)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ class RowPersons(Unit):
     """The persons of single rows as the unit of counting.
 
     Attributes:
-        numbers: Shape (pairs,), int32, the person of each pair of person and row, from 0; -1 for nobody.
+        numbers: Shape (pairs,), int32, the person of each pair of person and row, from 0; -1 for no person.
         of: How many rows there are.
         rows: Shape (pairs,), int64, the row of each; there may be several of a person to a row. None where every row is one record.
         counts: Shape (pairs,), int64, records; None likewise.

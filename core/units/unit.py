@@ -99,7 +99,7 @@ class Records(Unit):
         if self.per_cell is None:
             found, counts = np.unique(keys, return_counts=True)
             return spread_of_keys(found, counts, whole)
-        found, counts = summed(keys, self.per_cell[kept])
+        found, counts = sum_by_key(keys, self.per_cell[kept])
         return spread_of_keys(found, counts, whole)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
@@ -115,7 +115,7 @@ def in_classes(owners: Integers) -> slice | NDArray[np.bool_]:
     return slice(None) if owners.min(initial=0) >= 0 else owners >= 0
 
 
-def summed(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+def sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
     """Sum the counts of equal keys; return the distinct keys, ascending, and their sums."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)) if len(keys) else np.empty(0, np.intp)

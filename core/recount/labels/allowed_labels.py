@@ -38,7 +38,7 @@ Bound = Decimal | float | int | None
 Rule = Callable[[str], bool]
 
 
-def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
+def count_disallowed_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
     """Count the labels of a release that disclose a value which the job hides.
 
     Args:
@@ -58,7 +58,7 @@ def _allows(rule: Rule, label: str) -> bool:
     return rule(label) or (beside is not None and rule(beside[1]))
 
 
-def disclosing_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
+def count_disallowed_bounds(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
     """Count the pairs of bounds that disclose a value which the job hides.
 
     None is an open end; two of them are ``*`` or null.

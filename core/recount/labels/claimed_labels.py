@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import GroupLevel
 from core.recount.labels.label_spans import Spans, read_integer_labels
-from core.recount.labels.value_scales import texts_with_nulls, value_scale, written
+from core.recount.labels.value_scales import texts_with_nulls, value_scale, value_texts
 
 ClaimPositions = NDArray[np.int64]
 NOWHERE = -1
@@ -23,19 +23,19 @@ _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
 
 
-class Claimed(NamedTuple):
+class ClaimedLabels(NamedTuple):
     """The groups of values and labels at one level.
 
     Attributes:
         groups: Shape (values,): the group of each value at the level, a null among them.
-        numbers: Shape (labels,): the group that each label stands for, -1 for none.
+        numbers: Shape (labels,): the group of each label, -1 for none.
     """
 
     groups: ClaimPositions
     numbers: ClaimPositions
 
 
-def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
+def match_value_labels(values: pa.Array, columns: Sequence[pa.Array]) -> ClaimedLabels:
     """Match labels of the level of single values with the values of the source.
 
     Args:
@@ -46,14 +46,14 @@ def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
     numbers = _places(labels, values) if labels.type == values.type else _places_of_texts(texts_with_nulls(labels), values)
     if len(columns) > 1:
         # Both bounds are the value.
-        numbers = np.where(values_claimed(values, columns[1:]).numbers == numbers, numbers, NOWHERE)
-    return Claimed(np.arange(len(values)), numbers)
+        numbers = np.where(match_value_labels(values, columns[1:]).numbers == numbers, numbers, NOWHERE)
+    return ClaimedLabels(np.arange(len(values)), numbers)
 
 
-def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
+def match_level_labels(level: GroupLevel, columns: Sequence[pa.Array]) -> ClaimedLabels:
     """Match labels with the groups of a level above the single values.
 
-    Arguments as for ``values_claimed``.
+    Arguments as for ``match_value_labels``.
     """
     if len(columns) == 1:
         group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}
@@ -61,15 +61,15 @@ def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
     else:
         group_of = {_bounds(label, [column.type for column in columns]): number for number, label in enumerate(level.labels)}
         published = list(zip(*(column.to_pylist() for column in columns), strict=True))
-    return Claimed(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
+    return ClaimedLabels(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
 
 
-def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
+def claimed_spans(claims: Sequence[ClaimedLabels], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
     """Order values so that claimed labels cover neighbours, and return what each label covers.
 
     Args:
         claims: The labels of each level that they may be of, finest first.
-        starred: Shape (labels,): those that may stand for any value.
+        starred: Shape (labels,): a mask of the labels that cover any value.
 
     Returns:
         The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a
@@ -100,7 +100,7 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
     return positions, Spans(np.minimum(low, high), high, sets, null=size)
 
 
-def _members(claims: Sequence[Claimed], label: int, positions: ClaimPositions) -> ClaimPositions:
+def _members(claims: Sequence[ClaimedLabels], label: int, positions: ClaimPositions) -> ClaimPositions:
     """Return the positions of the values that a label covers at any of the levels, ascending."""
     inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
     return np.sort(positions[inside])
@@ -129,7 +129,7 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPosi
         ranges = pc.starts_with(pa.array(texts, pa.large_string()), "[").fill_null(fill_value=False)
         places[np.asarray(ranges)] = NOWHERE
         return places
-    spelt = {text: place for place, ways in enumerate(written(known)) for text in ways}
+    spelt = {text: place for place, ways in enumerate(value_texts(known)) for text in ways}
     return np.array([null if text is None else spelt.get(text, NOWHERE) for text in texts], np.int64)
 
 

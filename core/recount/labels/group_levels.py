@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import local_moments, written
+from core.recount.labels.value_scales import local_moments, value_texts
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
@@ -139,7 +139,7 @@ def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, fol
 
     The first level is left out where no text is longer than its prefix.
     """
-    texts = [texts[0] for texts in written(values)]
+    texts = [texts[0] for texts in value_texts(values)]
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
@@ -202,7 +202,7 @@ def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Ar
     """
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
-    found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]
+    found = [next((groups[text] for text in texts if text in groups), None) for texts in value_texts(values)]
     if lacking := found.count(None):
         raise HierarchyError.not_covered(name, "its hierarchy", lacking, len(values))
     depth = len(rows[0]) - 1 if rows else 0
@@ -252,7 +252,7 @@ def _texts(values: pa.Array) -> Iterator[list[str]]:
     One block at a time, because text takes much more memory than numbers.
     """
     for first in range(0, len(values), BLOCK):
-        yield [texts[-1] for texts in written(values.slice(first, BLOCK))]
+        yield [texts[-1] for texts in value_texts(values.slice(first, BLOCK))]
 
 
 def _places(values: pa.Array) -> int:
@@ -337,6 +337,6 @@ def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> GroupLevel:
     lasts = np.append(firsts[1:], len(values))[: len(firsts)] - 1
     # A float has no zeros at its end, and a decimal as many as its type.
     form = -1 if pt.is_floating(values.type) else 0
-    low, high = ([texts[form] for texts in written(values.take(pa.array(places)))] for places in (firsts, lasts))
+    low, high = ([texts[form] for texts in value_texts(values.take(pa.array(places)))] for places in (firsts, lasts))
     labels = [f"[{first} - {last}]" for first, last in zip(low, high, strict=True)]
     return GroupLevel(np.repeat(np.arange(len(firsts)), lasts - firsts + 1).astype(np.int64), labels)

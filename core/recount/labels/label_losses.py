@@ -1,18 +1,18 @@
 """The information loss of a quasi-identifier, computed from its published labels and the job alone.
 
-Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range: two sources whose labels are
-the same have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
+Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range. Two sources with the same
+labels have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
 ``ncp`` and ``gcp``; what the search minimises may divide by what the source holds (`core.losses.losses`).
 
 - A value that is published as it is costs 0, and so does a null. ``*`` costs 1.
 - A range of numbers or dates costs its length over that of the grid, from the least to the greatest end in any label of the column. A range
   that is open at one end reaches to the end of the grid, and costs no less than its share of the labels.
 - A group that is listed, in a file or as a tree, costs the values that are listed for it over all that are listed, whether or not they
-  occur; a group of one value that is published under another name costs one of them.
+  occur. A group of one value that is published under another name costs one of them.
 - A set costs its values over all values that are listed or, where none are, over all that labels name.
 - A common beginning costs the labels that begin with it, and are no beginnings of others, over all such labels.
 - Of a kind of hierarchy that the recount cannot read every label costs its share of the labels.
-- A null beside any of these costs one value, or one label, more.
+- A null in a set with any of these costs one value, or one label, more.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Reading:
         kind: The type of the source's values.
         rows: The rows of its hierarchy, where values are listed: each value, then its groups.
         ranges: Whether numbers and dates are published in ranges whatever the hierarchy is.
-        mask: What stands for a character that is not published, where labels are beginnings; empty where they are not.
+        mask: The character in the place of one that is not published, where labels are prefixes; empty where they are not.
         sparse: The group of sparse beginnings; empty where there is none.
         sets: Whether labels are sets of values.
     """
@@ -174,7 +174,7 @@ def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray
     return ColumnLoss(penalty, leaves, _is_scale(reading.kind))
 
 
-def released_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
+def exact_column_loss(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
     """Return the information loss of a column whose values are all published as they are.
 
     ``records`` has shape (values,).

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import group_levels, rows_of_lists
-from core.recount.labels.value_scales import Span, ValueScale, value_scale, written
+from core.recount.labels.value_scales import Span, ValueScale, value_scale, value_texts
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.job.columns import QuasiIdentifier
@@ -37,7 +37,7 @@ class LabelAxis:
     """The values of a quasi-identifier in an order in which labels cover neighbours.
 
     Attributes:
-        positions: Shape (m,), int64: where each value stands, given in the ascending order of the source. A null stands at m.
+        positions: Shape (m,), int64: the position of each value, given in the ascending order of the source. That of a null is m.
         exact: Reads a label that is a value.
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
@@ -72,7 +72,7 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
 def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
     """Order values by their groups at the levels of their hierarchy, coarsest level first."""
     levels = group_levels(name, spec, values, folder)
-    order, spelt = np.lexsort([level.groups for level in levels]), written(values)
+    order, spelt = np.lexsort([level.groups for level in levels]), value_texts(values)
     positions = np.empty(len(order), np.int64)
     positions[order] = np.arange(len(order))
     spans: dict[str, Span] = {}
@@ -129,7 +129,7 @@ def _by_text(values: pa.Array) -> LabelAxis:
     """Order values by their text, for common prefixes such as ``1*``."""
     # A moment that is published as text has a space between date and time.
     form = 1 if pa.types.is_timestamp(values.type) else 0
-    texts = [spelt[form] for spelt in written(values)]
+    texts = [spelt[form] for spelt in value_texts(values)]
     ordered = sorted(texts)
 
     def exact(label: str) -> Span | None:
@@ -149,7 +149,7 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
     """
     length = len(spec.beginnings[0]) if spec.beginnings else 0
     sparse = (*spec.beginnings, "0" * length) if length else ()
-    keys = [(not text.startswith(sparse), len(text), text) for text, *_ in written(values)]
+    keys = [(not text.startswith(sparse), len(text), text) for text, *_ in value_texts(values)]
     ordered = sorted(keys)
     hidden = bisect_left(ordered, (True, 0, ""))
 
@@ -182,7 +182,7 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
     A value that is not listed comes last, and is covered by its own label only.
     """
     listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
-    spelt = written(values)
+    spelt = value_texts(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
     # The groups of the null stand last, so that it is beside them.
     own = listed.get(spec.nulls, ()) if spec.nulls is not None else ()

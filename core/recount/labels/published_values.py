@@ -53,7 +53,7 @@ class ValuePublication(NamedTuple):
     other_values: Any = None
 
 
-def numeric(kind: pa.DataType) -> bool:
+def is_numeric_type(kind: pa.DataType) -> bool:
     """Return whether a data type is an integer, float or decimal type."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
@@ -93,7 +93,7 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa
         if way.microaggregate is not None:
             return _grouped(counts, nulls, max(way.microaggregate, k), k)
         return _coarsened(counts, way, kind)
-    if numeric(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
+    if is_numeric_type(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
         return _on_grid(counts, nulls, rest, kind, k)
     return _in_words(counts, nulls, rest, kind, k)
 

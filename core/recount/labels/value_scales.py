@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 FRACTIONS = (3, 6, 9)
 
 
-def written(values: pa.Array) -> list[tuple[str, ...]]:
+def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
     """Return all texts by which a value may be written, first the one that releases use.
 
     Numbers are their shortest decimal text, with or without ``.0``; booleans ``true`` and ``false``; dates and timestamps ISO, with ``T``
@@ -48,12 +48,12 @@ def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
 
     Args:
         values: Shape (m,), of a type that a hierarchy can have.
-        form: Which of the texts of `written`: with 0 the one that releases use, with -1 the shortest.
+        form: Which of the texts of `value_texts`: with 0 the one that releases use, with -1 the shortest.
     """
     if pt.is_string(values.type) or pt.is_large_string(values.type):
         found: list[str | None] = values.to_pylist()
         return found
-    known = iter(written(values.drop_null()))
+    known = iter(value_texts(values.drop_null()))
     return [next(known)[form] if there else None for there in values.is_valid().to_pylist()]
 
 
@@ -118,7 +118,7 @@ class ValueScale:
     """The distinct values of a column as an ascending scale.
 
     Attributes:
-        positions: Shape (m,), int64: where each value, given in the ascending order of the source, stands on the scale.
+        positions: Shape (m,), int64: the position on the scale of each value, given in the ascending order of the source.
         keys: Shape (m,), or one fewer where the last value is NaN: what ends are compared with.
         ends: Returns for the text of an end the keys that a value is at least from it on, at most up to it, and less than before it.
         days: Shape (m,), the local days of dates and times; None for numbers.
@@ -204,7 +204,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
     if pt.is_decimal(kind):
         # As decimals: a float would take neighbours that differ in the 17th digit for one.
         exact = np.empty(len(values), object)
-        exact[:] = [Decimal(texts[0]) for texts in written(values)]
+        exact[:] = [Decimal(texts[0]) for texts in value_texts(values)]
         return ValueScale(natural, exact, lambda text: (Decimal(text),) * 3)
     if not (pt.is_date(kind) or pt.is_timestamp(kind)):
         return None

@@ -1,8 +1,8 @@
 """SQL statements that join the tables of a release and count the persons who share each history.
 
-A history is written out as text: the labels of the person's row, then for each table the sorted numbers of the texts of the rows below
-it, each with what is below that row in turn. Every value is preceded by its length, so that no two histories are written alike; equal
-texts of a table have one number. Nothing here is used by the writer of a release.
+A history is written out as text. It has the labels of the person's row, then for each table the sorted numbers of the texts of the rows
+below it, each with what is below that row in turn. Every value is preceded by its length, so that no two histories are written alike;
+equal texts of a table have one number. Nothing here is used by the writer of a release.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def below_view(table: ReadTable) -> str:
     return f'"below {table.name}"'
 
 
-def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
+def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
     """Return SQL that makes the texts of a table's rows from those of its child tables.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
@@ -235,7 +235,7 @@ def owner_faults_sql(table: ReadTable) -> str:
     """
 
 
-def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
+def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
     """Return SQL that yields each sensitive value of a person once, with the person's history.
 
     Its columns are ``combination``, ``person`` and ``value``. It is right because the unit's keys are unique, so that each person has one
