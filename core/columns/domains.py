@@ -44,7 +44,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """Number of codes: distinct values, and one more if there are nulls."""
+        """Number of codes: one for each distinct value, and one more if there are nulls."""
         return len(self.values) + (self.nulls > 0)
 
     @property

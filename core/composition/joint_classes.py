@@ -220,7 +220,7 @@ def sizes_sql(columns: Sequence[int]) -> str:
 
 
 def sets_table_sql() -> str:
-    """Return SQL that makes the table of the values that a set digest stands for.
+    """Return SQL that makes the table of set digests and the values in each set.
 
     Its columns are ``number`` of a column, ``digest`` and ``value``; a digest that is not in it is one value.
     """

@@ -214,7 +214,7 @@ class Evaluations:
         return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
-        """Return a cost that grows from finer to coarser nodes like the objective, without suppression."""
+        """Return a lower-is-better cost of a node without suppression, which grows as the objective does."""
         if self.prices:
             return self.prices.cost(self.node(steps))
         seen = self.see(steps)

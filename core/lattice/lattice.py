@@ -53,7 +53,7 @@ class Lattice:
 
     @cached_property
     def top(self) -> Node:
-        """The coarsest node: one group per QID."""
+        """The coarsest node: the highest level of every QID, with one group each."""
         return tuple(level - 1 for level in self.levels)
 
     @property
@@ -63,7 +63,7 @@ class Lattice:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes."""
+        """Number of nodes of the lattice."""
         return prod(self.shape)
 
     @cached_property
@@ -76,7 +76,7 @@ class Lattice:
         return tuple(level - first for level, first in zip(node, self.root, strict=True))
 
     def at(self, position: Sequence[int] | int) -> Node:
-        """Return the node at an index, given per axis or flat."""
+        """Return the node at an array index, given per axis or flat."""
         index = self.axes_of(position) if isinstance(position, int) else position
         return tuple(step + first for step, first in zip(index, self.root, strict=True))
 
@@ -110,7 +110,7 @@ class Lattice:
 
     @cached_property
     def unit(self) -> int:
-        """The least common multiple of the highest levels."""
+        """The least common multiple of the highest levels, the denominator of ``imprecision``."""
         return lcm(*(max(highest, 1) for highest in self.highest or self.top))
 
     @cached_property
@@ -135,7 +135,7 @@ class Lattice:
 
 
 def join(first: Node, second: Node) -> Node:
-    """Return the finest node that is at least as coarse as both."""
+    """Return the finest node that is at least as coarse as both nodes."""
     return tuple(map(max, first, second))
 
 

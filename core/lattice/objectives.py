@@ -199,7 +199,7 @@ def prices_of(
     objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
     weights: Sequence[float] = (),
 ) -> LevelPrices | None:  # fmt: skip
-    """Return the prices of an objective, or None for one that needs counts.
+    """Return the level prices of an objective, or None for an objective of class counts.
 
     Args:
         objective: Its name in a job.

@@ -36,7 +36,7 @@ MOST_CACHED_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The outcome of a search.
+    """The best node of a search, with its losses and the number of nodes examined.
 
     Attributes:
         node: The best passing node.
@@ -142,10 +142,11 @@ class Search:
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
-        """Return the best node, or None if not even the top passes or none is better than the best known.
+        """Return the best passing node and the figures of the search, or None.
 
-        The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
-        precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
+        None if not even the top passes or no node is better than the best known. The best publishes something if any does, and has the
+        lowest objective. Ties go to fewer suppressed records, then to better precision, then to the finest on the most important QID, so
+        that the outcome does not depend on the order of the search.
         """
         tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)

@@ -87,7 +87,7 @@ class Groups:
         return f"SELECT {columns} FROM {self.rows}{self._ending}"
 
     def added_sql(self, parts: str) -> str:
-        """Return SQL that adds up the counts of parts.
+        """Return SQL that sums the group counts of several parts into the counts of all rows.
 
         It is right because a group's rows are those that it has in the parts, and a count of them the sum of the counts there.
 

@@ -48,7 +48,7 @@ class LinkCount:
 
     @property
     def share(self) -> float:
-        """Share of the people who are below k."""
+        """Share of the people whose set of combinations fewer than k people share."""
         return self.below_k / self.people if self.people else 0.0
 
 

@@ -115,7 +115,7 @@ def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known:
 
 
 def covered_groups(masked: str) -> Groups:
-    """Return the GROUP BY query that counts source records by ``mask`` of covering classes and ``part``.
+    """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 

@@ -203,7 +203,7 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
 
 
 def joint_digest(columns: Sequence[str]) -> str:
-    """Return the SQL expression for one digest of several expressions; of none it is a constant."""
+    """Return the SQL expression for one digest of several SQL expressions (a constant for none)."""
     return f"hash({', '.join(columns) or '0'})"
 
 
@@ -235,7 +235,7 @@ def marginal_sql(released: str, given: str) -> str:
 
 
 def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Return the GROUP BY query that counts released records by label and by ``part``.
+    """Return the query that counts released records by label and a digest of the other columns.
 
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
@@ -250,7 +250,7 @@ def released_parts_sql(counted: str, columns: int, labels: str) -> str:
 
 
 def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Return the GROUP BY query that counts source records by value of a column and by ``part``.
+    """Return the query that counts source records by a column's value and a digest of the other columns.
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """
@@ -263,7 +263,10 @@ def source_parts_sql(counted: str, values: str) -> str:
 
 
 def part_of(columns: Sequence[str], parts: int) -> str:
-    """Return the SQL expression for the part number of a record by some columns; one part without columns."""
+    """Return the SQL expression for a record's part number: a few bits of a digest of some columns.
+
+    Without columns there is one part.
+    """
     return f"(hash({', '.join(columns)}) & {parts - 1})::INTEGER" if columns and parts > 1 else "0"
 
 

@@ -138,7 +138,9 @@ class CellPersons(Unit):
         return repeats
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the persons with each sensitive value in each class; arguments as for ``Unit``.
+        """Return the number of persons with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
 
         A person counts once for each of their values.
         """
@@ -159,7 +161,7 @@ class CellPersons(Unit):
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
     def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
-        """Return the persons of each class who are in none of the given cells, shape (classes,).
+        """Return the number of persons of each class who are in none of the given cells, shape (classes,).
 
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.

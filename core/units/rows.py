@@ -91,7 +91,10 @@ class RowPersons(Unit):
         return self.persons.count(owners, classes)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the persons with each sensitive value in each class; arguments as for ``Unit``."""
+        """Return the number of persons with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
+        """
         return self.persons.spread(owners, codes, whole)
 
     def take(self, rows: NDArray[np.intp]) -> RowPersons:

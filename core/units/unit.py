@@ -93,7 +93,10 @@ class Records(Unit):
         return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return the records with each sensitive value in each class; arguments as for ``Unit``."""
+        """Return the number of records with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
+        """
         kept = in_classes(owners)
         keys = owners[kept].astype(np.int64) * len(whole) + codes[kept]
         if self.per_cell is None:

@@ -136,7 +136,7 @@ class ColumnLoss:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the labels of a quasi-identifier are read.
+    """The type, hierarchy and form by which the labels of a quasi-identifier are read.
 
     Attributes:
         kind: The type of the source's values.

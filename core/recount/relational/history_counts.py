@@ -94,7 +94,7 @@ def nearest_reference(table: ReadTable, alias: str) -> str:
 
 
 def below_view(table: ReadTable) -> str:
-    """Return the name of the table view with the text of each row and of all rows below it."""
+    """Return the name of the temporary table with the text of each row and of all rows below it."""
     return f'"below {table.name}"'
 
 
@@ -211,7 +211,7 @@ def _differ(references: int) -> str:
 
 
 def owner_view(table: ReadTable) -> str:
-    """Return the name of the table view with the person of each row."""
+    """Return the name of the temporary table with the person of each row."""
     return f'"owners {table.name}"'
 
 
