@@ -32,7 +32,7 @@ from core.histograms.cells import packing_of
 from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.bounded_evaluations import Evaluations, Steps
-from core.lattice.branch_and_bound import Branching, changed
+from core.lattice.branch_and_bound import BranchAndBound, with_step
 from core.lattice.objectives import prices_of
 from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError
@@ -106,10 +106,10 @@ def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
     root, hierarchies, domains = counted(source, int(asked.qids))
     model, most = Promise(asked.k), floor(asked.limit * root.records)
     prices = prices_of(asked.objective, hierarchies, domains, left=root)
-    Branching(root, hierarchies, model, most, asked.objective, 30, prices=prices).run()
+    BranchAndBound(root, hierarchies, model, most, asked.objective, 30, prices=prices).run()
     start = time.process_time()
     if asked.one == "ours":
-        found = Branching(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices).run()
+        found = BranchAndBound(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices).run()
         assert found is not None
         counts = {"dm_star": found.loss.dm_star, "dm_all": found.loss.dm_all}
         # A price is told by its bound and how far it is above that.
@@ -186,7 +186,7 @@ def neighbours(nodes: Evaluations, steps: Steps, step: int) -> Iterator[Steps]:
     """Yield the nodes one level away on one QID."""
     for qid, top in enumerate(nodes.top):
         if 0 <= steps[qid] + step <= top:
-            yield changed(steps, qid, steps[qid] + step)
+            yield with_step(steps, qid, steps[qid] + step)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.search import Search
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
-from core.order.records import canonical
+from core.order.records import canonical_record_order
 from core.privacy.promise import Promise
 from core.recoding.labels import Style, gcp_of_class_values
 from schemas.job.columns import QuasiIdentifier
@@ -76,7 +76,7 @@ def coded(columns: Sequence[pa.Array], qids: Sequence[QuasiIdentifier], folder: 
     counter.add(pa.RecordBatch.from_arrays(columns, names=names))
     domains = read_domains(counter.table(), names)
     codes = [Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)]
-    order = canonical(codes, [domain.size for domain in domains], np.zeros(len(codes[0]), np.uint64))
+    order = canonical_record_order(codes, [domain.size for domain in domains], np.zeros(len(codes[0]), np.uint64))
     hierarchies = tuple(build_hierarchy(qid, domain, folder) for qid, domain in zip(qids, domains, strict=True))
     return Table(np.column_stack(codes)[order], qids, domains, hierarchies, folder)
 

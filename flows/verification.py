@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.recount.people import share_at_most
-from core.recount.risk import risk_in
+from core.recount.risk import population_risk_of_files
 from schemas.errors.base import counted
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
@@ -103,7 +103,7 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     if persons and recount.persons:
         persons["largest_share"] = share_at_most(recount.persons.largest_share)
     linked = [vars(one) for one in recount.linked]
-    population = risk_in(*recount.population) if recount.population else None
+    population = population_risk_of_files(*recount.population) if recount.population else None
     evidence = {
         "signed_by": manifest.signed_by if manifest else None,
         "notes": verified.notes,

@@ -11,7 +11,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/bounded_evaluations.py:Evaluations.bound: True -> False": (
         "Which histograms are kept for coarser nodes saves work, and changes no count."
     ),
-    "core/lattice/branch_and_bound.py:Branching._open: < -> <=": (
+    "core/lattice/branch_and_bound.py:BranchAndBound._open: < -> <=": (
         "One region more lies in the heap before others lie on the stack: all are looked at, or count as open."
     ),
     "core/lattice/search.py:Search.__post_init__: self.prices -> False": (

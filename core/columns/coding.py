@@ -1,4 +1,4 @@
-"""Records as small integers: each QID value becomes its position in the domain, each combination a mixed-radix number.
+"""Records as integer codes: positions of values in domains, packed into mixed-radix numbers.
 
 Combinations whose product of axes passes 2^62 are spread over several int64 *words*, so that no lattice is too wide. A cell is the
 tuple of its words.
@@ -35,7 +35,9 @@ def smallest_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 class Coder:
-    """Codes the values of one QID as their position in the domain, or as their group at a level; built once, used for every batch.
+    """Coder of one QID: maps values to their position in the domain, or to their group at a level.
+
+    It is built once and used for every batch.
 
     Args:
         domain: The observed values.
@@ -68,7 +70,7 @@ class Coder:
         return position_finder(self._domain.values, self._domain.size)
 
     def code(self, column: pa.Array) -> Codes:
-        """Codes one batch.
+        """Return the code of each value of a batch.
 
         Args:
             column: Shape (n,), of the domain's type or a dictionary of it.
@@ -118,7 +120,7 @@ class Coder:
 
 @dataclass(frozen=True)
 class Packing:
-    """How group numbers of all QIDs at one node are packed into words.
+    """The packing of the group numbers of all QIDs at one node into int64 words.
 
     Attributes:
         sizes: Number of groups per QID at the node, in job order.
@@ -141,7 +143,7 @@ class Packing:
 
     @property
     def product(self) -> int:
-        """Number of cells that there could be, as a Python integer."""
+        """The number of possible cells, as a Python integer."""
         product = 1
         for size in self.sizes:
             product *= size
@@ -158,7 +160,9 @@ class Packing:
         return tuple(packed)
 
     def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> PackedWords:
-        """Pack codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
+        """Map the codes of each QID to groups and pack these into words of shape (n,).
+
+        It costs one look-up per record and QID.
 
         Args:
             codes: One array of shape (n,) per QID.
@@ -178,7 +182,7 @@ class Packing:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """What one step of each QID adds to its word."""
+        """The radix weight of each QID in its word."""
         weights = [1] * len(self.sizes)
         for word in self.words:
             for position in reversed(word[:-1]):
@@ -186,7 +190,10 @@ class Packing:
         return tuple(weights)
 
     def unpack(self, words: PackedWords) -> NDArray[np.unsignedinteger[Any]]:
-        """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, a wider unsigned type."""
+        """Unpack words into the group number of each QID, shape (n, QIDs); the inverse of ``pack``.
+
+        The type is uint16 or, where a QID has more than 2^16 groups, a wider unsigned type.
+        """
         dtype = max(np.dtype(np.uint16), smallest_type(max(self.sizes)))
         codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(words[0]), len(self.sizes)), dtype)
 
@@ -199,7 +206,7 @@ class Packing:
 
 
 def single_word(words: PackedWords) -> NDArray[np.int64]:
-    """Return one int64 key per row that orders and tells apart rows exactly as their words do."""
+    """Return one int64 key per row that has the same order and equality as the row's words."""
     key = words[0]
     for word in words[1:]:
         # Ranks instead of keys: they keep the order, and two of them fit a word however wide the keys are.
@@ -210,7 +217,7 @@ def single_word(words: PackedWords) -> NDArray[np.int64]:
 
 
 def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> NDArray[np.integer[Any]]:
-    """Return the place of each wanted cell among others, shape (n,).
+    """Return the position of each wanted cell among known cells, shape (n,).
 
     Args:
         cells: Words of shape (cells,), ascending without repeats; every wanted cell is one of them.
@@ -224,7 +231,7 @@ def positions_among(cells: PackedWords, wanted: PackedWords, product: int) -> ND
 
 
 def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
-    """Return what returns the place of each wanted cell among others, shape (n,), given the wanted ones, shape (n,).
+    """Return a function that finds the positions of wanted cells, shape (n,), among known cells.
 
     Args:
         cells: Shape (cells,), without repeats; every wanted cell is one of them.
@@ -241,12 +248,12 @@ def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """How the cells of a chunk read in the coding of the whole.
+    """The translation of a chunk's cells into the coding of the complete source.
 
     Attributes:
         own: How the chunk's cells are packed.
-        maps: Per axis, shape (own size,), int64: the whole's code of each of the chunk's.
-        target_packing: How the whole's cells are packed.
+        maps: Per axis, shape (own size,), int64: the source's code of each of the chunk's.
+        target_packing: How the source's cells are packed.
     """
 
     own: Packing
@@ -255,7 +262,7 @@ class Translation:
 
     @classmethod
     def between(cls, own: Sequence[Domain], whole: Sequence[Domain]) -> Translation:
-        """Return the translation from the domains of a chunk to those of a source that it belongs to, axis by axis."""
+        """Return the translation from the domains of a chunk to the domains of its source, axis by axis."""
         maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
         for mine, codes in zip(own, maps, strict=True):
             if (codes < 0).any():
@@ -264,22 +271,28 @@ class Translation:
 
     @property
     def changes(self) -> bool:
-        """Whether any code becomes another; a chunk that holds every value of the source is coded as the source is."""
+        """Whether the translation changes any code.
+
+        It does not if the chunk holds every value of the source.
+        """
         # A chunk's values are among the whole's, so that as many are the same ones.
         return self.own.sizes != self.target_packing.sizes
 
     def same_as(self, other: Translation) -> bool:
-        """Return whether another chunk is translated in just the same way."""
+        """Return whether another chunk has the same translation."""
         return self.own == other.own and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.maps, other.maps, strict=True))
 
     def translated(self, words: PackedWords) -> PackedWords:
-        """Return cells of the chunk as cells of the whole, in the same order, ascending if they were."""
+        """Return cells of the chunk as cells of the source, in the same order, ascending if they were."""
         if not self.changes:
             return words
         return self.target_packing.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
 
 
 def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
-    """Return the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
+    """Return the code in domain ``whole`` of each code of domain ``own``, shape (own size,).
+
+    It is -1 for a value that is not in ``whole``.
+    """
     codes = position_finder(whole.values, -1)(own.values).astype(np.int64)
     return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

@@ -1,4 +1,4 @@
-"""Types of columns: as a file declares them, as the algorithms work on them, and as a release gives them back.
+"""Types of columns: as files declare them, as algorithms use them, and as releases publish them.
 
 Arrow has several types for one meaning (text in three layouts, decimals in four widths), and few of its kernels know all of them. Columns
 are worked on in one type per meaning and published in the type of the source.
@@ -20,12 +20,12 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type of the values, whether or not they are written as a dictionary."""
+    """Return the type of a column's values, without dictionary encoding."""
     return dtype.value_type if pt.is_dictionary(dtype) else dtype
 
 
 def working_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type in which the values of a column are worked on; the same for the same meaning."""
+    """Return the type in which algorithms use the values of a column, one type per meaning."""
     plain = plain_type(dtype)
     if isinstance(plain, pa.BaseExtensionType):
         return working_type(plain.storage_type)
@@ -38,16 +38,19 @@ def working_type(dtype: pa.DataType) -> pa.DataType:
     return plain
 
 
-def working(column: pa.Array) -> pa.Array:
-    """Return a column in its working type; dictionaries of other kinds than text, and what needs no change, stay as they are."""
+def to_working_type(column: pa.Array) -> pa.Array:
+    """Convert a column to its working type.
+
+    Dictionaries of other kinds than text, and columns that need no change, stay as they are.
+    """
     if isinstance(column, pa.DictionaryArray):
-        entries = working(column.dictionary)
+        entries = to_working_type(column.dictionary)
         # One type of indices, in no order of its own, or files that number their entries otherwise could not be put together.
         if entries is column.dictionary and pt.is_int32(column.indices.type) and not column.type.ordered:
             return column
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), entries)
     if isinstance(column, pa.ExtensionArray):
-        return working(column.storage)
+        return to_working_type(column.storage)
     wanted = working_type(column.type)
     if pt.is_float32(wanted) or pt.is_float64(wanted):
         # Zero has two signs and is one value.
@@ -55,8 +58,10 @@ def working(column: pa.Array) -> pa.Array:
     return column if wanted == column.type else column.cast(wanted)
 
 
-def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Return a column in the type in which it is published; a dictionary stays one, because it is only a way of writing.
+def to_published_type(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Convert a column from its working type to the type in which it is published.
+
+    A dictionary stays one, because it is only a way of writing.
 
     Args:
         column: Shape (n,), in the working type of ``dtype``.
@@ -65,12 +70,15 @@ def restored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     if isinstance(column, pa.DictionaryArray) or column.type == dtype:
         return column
     if isinstance(dtype, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(dtype, restored(column, dtype.storage_type))
+        return pa.ExtensionArray.from_storage(dtype, to_published_type(column, dtype.storage_type))
     return column.cast(dtype)
 
 
 def in_utc(dtype: pa.DataType) -> pa.DataType:
-    """Return the type whose values are the same instants without a zone's name: Polars panics at offsets and at zones it does not know."""
+    """Return a timestamp type with its zone replaced by UTC; other types as they are.
+
+    The values are the same instants. Polars panics at offsets and at zones that it does not know.
+    """
     return pa.timestamp(dtype.unit, "UTC") if pt.is_timestamp(dtype) and dtype.tz else dtype
 
 
@@ -81,7 +89,7 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the type that holds the values of both, or None; dictionaries count as their values."""
+    """Return the type that holds the values of both types, or None; dictionaries count as their values."""
     one, other = plain_type(one), plain_type(other)
     if one == other or pt.is_null(other):
         return one
@@ -119,7 +127,7 @@ def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _digits(dtype: pa.DataType) -> tuple[int, int]:
-    """Return how many digits a number has before and after its point at most."""
+    """Return the greatest number of digits before and after the decimal point of a number type."""
     return (DIGITS[dtype.bit_width], 0) if pt.is_integer(dtype) else (dtype.precision - dtype.scale, dtype.scale)
 
 
@@ -132,8 +140,10 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
-    """Return the columns of all files together, in the order in which they come first, each in the type that holds its values.
+def merge_schemas(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[int, int]]]:
+    """Merge the schemas of all files into one, each column in a type that holds its values in all files.
+
+    Columns come in the order of their first occurrence.
 
     Returns:
         The columns, and by column two files, by number, whose types have none in common.
@@ -154,7 +164,7 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, tuple[in
 
 
 def type_differences(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> dict[str, str]:
-    """Return of each column that files write differently what was made of it, in words."""
+    """Return for each column that files store differently a phrase on the type used and the nulls added."""
     found = {}
     for field in columns:
         written = [str(plain_type(schema.field(field.name).type)) for schema in schemas if field.name in schema.names]
@@ -175,14 +185,14 @@ _NANOSECONDS = (1 << 63) - 2
 
 
 class Moment(NamedTuple):
-    """The integer that Arrow holds for a moment, and how a sentence calls it."""
+    """A date or time as Arrow's integer and as text for messages."""
 
     number: int
     text: str
 
 
 def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
-    """Return the first and the last moment of a type of dates or times on which all agree, both inclusive.
+    """Return the first and last date or time of a type that all libraries in use agree on, both inclusive.
 
     With a zone it is a day less at both ends, so that the local calendar stays within them.
     """
@@ -197,10 +207,10 @@ def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
 
 
 def inclusive_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
-    """Return the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
+    """Return the first and last value of a date or time type that may be published, or None.
 
-    Dates and times as above, with the last of the days too whatever the zone: 9999-12-31 is what many write for never, and nothing is
-    worked out from it. A time of the day is less than a day.
+    Both are inclusive; None is for types without such ends. Dates and times as in ``agreed_moments``, with the last of the days too
+    whatever the zone: 9999-12-31 is what many write for never, and nothing is worked out from it. A time of the day is less than a day.
     """
     if pt.is_time(dtype):
         return Moment(0, "00:00"), Moment(_DAY[dtype.unit] - 1, "23:59")
@@ -216,7 +226,7 @@ MISSING = ("", "na", "n/a", "n.a.", "nan", "null", "#n/a", "<na>", "-", "--", ".
 
 
 def normalised(column: pa.Array, steps: Sequence[str]) -> pa.Array:
-    """Return texts without case (in lower case), without blanks at the ends and repeated ones, or null where nothing is known.
+    """Normalise texts: lower case, single blanks, or null for texts that mean a missing value.
 
     Args:
         column: Shape (n,), text, or a dictionary of it; anything else stays as it is.
@@ -239,7 +249,7 @@ def normalised(column: pa.Array, steps: Sequence[str]) -> pa.Array:
 
 
 def spelling_counts(values: pa.Array) -> tuple[int, int]:
-    """Return how many different texts are another one but for case and blanks, and how many say that nothing is known.
+    """Count the texts that equal another one but for case and blanks, and those that mean a missing value.
 
     Args:
         values: Shape (m,), different from one another, without null.

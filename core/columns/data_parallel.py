@@ -1,4 +1,4 @@
-"""Loops over many rows in parts on several cores: each part does what it would do alone, so nothing depends on how many there are."""
+"""Data-parallel loops over rows on several cores; the results do not depend on the number of cores."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _share: ContextVar[int] = ContextVar("share", default=CORES)
 
 
 def threads_here() -> int:
-    """Return how many threads a loop may take here: as many as there are cores, unless somebody said less."""
+    """Return the number of threads that a loop may use here: the number of cores, unless limited."""
     return _share.get()
 
 
-def begin_with(threads: int) -> None:
-    """Let loops in this thread, which has just begun and knows nothing of who began it, take so many threads."""
+def set_thread_budget(threads: int) -> None:
+    """Set the thread budget of loops in this newly started thread."""
     _share.set(threads)
 
 
 @contextmanager
-def at_most(threads: int) -> Iterator[None]:
-    """Let loops below take so many threads and no more: what a job allows, shared out among the tasks that work at a time."""
+def limit_threads(threads: int) -> Iterator[None]:
+    """Limit the threads of loops within this context: a task's share of what the job allows."""
     before = _share.set(threads)
     try:
         yield
@@ -45,7 +45,7 @@ AT_A_TIME = 4
 
 
 def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
-    """Do some work on parts of so many rows at a time, and return what it makes of each, in order.
+    """Run a function on parts of the rows in parallel; return its results in order.
 
     Args:
         work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.
@@ -57,12 +57,12 @@ def parts_in_parallel(work: Callable[[slice], Result], rows: int, most: int | No
     slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]
-    with ThreadPoolExecutor(parts, initializer=begin_with, initargs=(max(threads_here() // parts, 1),)) as pool:
+    with ThreadPoolExecutor(parts, initializer=set_thread_budget, initargs=(max(threads_here() // parts, 1),)) as pool:
         return list(pool.map(work, slices))
 
 
 def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most: int | None = None) -> list[Result]:
-    """Do some work on each of some items, which are worth a thread each, and returns what it makes of them, in order.
+    """Run a function on each item in parallel, one thread per item; return the results in order.
 
     Who is done takes the next one: items need not be of a size.
 
@@ -74,19 +74,19 @@ def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most
     threads = min(threads_here(), len(items), most or len(items))
     if threads <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+    with ThreadPoolExecutor(threads, initializer=set_thread_budget, initargs=(max(threads_here() // threads, 1),)) as pool:
         return list(pool.map(work, items))
 
 
-def results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
-    """Give each of some items to each of some takers, several at a time; of items no more than two are at hand here.
+def feed_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
+    """Pass each item to each taker by calling ``give``, for several takers at a time.
 
-    Nobody gets two items at once. Who is done goes on with the next item, whoever else still has to do with the one before: in what order
-    a taker gets them is left open.
+    No more than two items are held at a time. No taker gets two items at once. A free thread goes on with the next item; in what order a
+    taker gets them is left open.
 
     Args:
         give: Called with a taker and an item, in some thread; what it calls lets others go on.
-        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `ahead` does, is
+        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `prefetch` does, is
             closed at the end, whatever that is: an exception would keep it, until a collection of garbage waits for its thread anywhere.
         takers: Of any number.
     """
@@ -109,7 +109,7 @@ def _results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[I
             give(taker, item)
 
     before: list[Future[None]] = []
-    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+    with ThreadPoolExecutor(threads, initializer=set_thread_budget, initargs=(max(threads_here() // threads, 1),)) as pool:
         for item in coming:
             now = [pool.submit(given, turn, taker, item) for turn, taker in zip(turns, takers, strict=True)]
             _wait_for(before)
@@ -118,13 +118,13 @@ def _results_in_parallel(give: Callable[[Taker, Item], None], coming: Iterator[I
 
 
 def _wait_for(all_of: list[Future[None]]) -> None:
-    """Wait for what is to be done, and lets go of it: what has failed holds the exception that holds whoever waits."""
+    """Wait for all futures and drop them, because a failed one holds its exception."""
     while all_of:
         all_of.pop(0).result()
 
 
 def least_for_threads(items: int, rows: int, least: int) -> int:
-    """Return how many of some items a part must have to be worth a thread.
+    """Return the least number of items in a part that is worth a thread.
 
     Args:
         items: How many there are; each is worked on as a whole.
@@ -134,13 +134,13 @@ def least_for_threads(items: int, rows: int, least: int) -> int:
     return max(-(-least * items // max(rows, 1)), 1)
 
 
-def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items, the next one of which is made meanwhile, in another thread; one at a time, and one waits."""
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items while another thread prepares the next one."""
     if threads_here() == 1:
         yield from items
         return
     coming = iter(items)
-    with ThreadPoolExecutor(1, initializer=begin_with, initargs=(threads_here(),)) as pool:
+    with ThreadPoolExecutor(1, initializer=set_thread_budget, initargs=(threads_here(),)) as pool:
         following = pool.submit(lambda: list(islice(coming, 1)))
         while item := following.result():
             following = pool.submit(lambda: list(islice(coming, 1)))

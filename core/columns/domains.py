@@ -1,9 +1,9 @@
-"""The observed values of each QID, SKALD's encoding maps (papers/skald.txt, section III.B.1).
+"""Domain tables: the distinct values of each QID and their counts (papers/skald.txt, section III.B.1).
 
-A *domain table* has one row per QID and distinct value, in the shape of SQL's GROUPING SETS: ``qid`` (int16, position in the job),
-``count`` (int64) and one column ``value_<position>`` per QID, filled in the rows of that QID only, ascending with its null last. It is a
-mergeable statistic: tables of chunks are added up (``core.histograms.domain_counts``), so that chunks, resumption and distribution need
-nothing else.
+They are SKALD's encoding maps. A *domain table* has one row per QID and distinct value, in the shape of SQL's GROUPING SETS. Its columns
+are ``qid`` (int16, position in the job), ``count`` (int64) and one column ``value_<position>`` per QID, filled in the rows of that QID
+only, ascending with its null last. It is a mergeable statistic: tables of chunks are added up (``core.histograms.domain_counts``), so that
+chunks, resumption and distribution need nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ BLOCK_ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class Domain:
-    """The observed values of one QID; a record is coded as the position of its value, a null as ``len(values)``.
+    """The distinct values of one QID with their counts.
+
+    A record is coded as the position of its value, a null as ``len(values)``.
 
     Attributes:
         qid: Name of the column.
@@ -42,7 +44,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """Number of codes: distinct values, and one more if there are nulls."""
+        """Number of codes: one for each distinct value, and one more if there are nulls."""
         return len(self.values) + (self.nulls > 0)
 
     @property
@@ -52,12 +54,12 @@ class Domain:
 
     @property
     def people(self) -> NDArray[np.int64]:
-        """What k counts at each value, shape (m,): ``persons`` where these are known, else records."""
+        """The units of k at each value, shape (m,): ``persons`` where these are known, else records."""
         return self.counts if self.persons is None else self.persons
 
 
 class Counted(NamedTuple):
-    """The rows of a domain table that are of one QID.
+    """The values of one QID and their counts, as rows of a domain table.
 
     Attributes:
         values: Shape (m,), distinct, ascending, a null last if there is one.
@@ -70,24 +72,24 @@ class Counted(NamedTuple):
     persons: NDArray[np.int64] | None = None
 
     def part(self, first: int, last: int) -> Counted:
-        """Return some neighbours."""
+        """Return the rows from position ``first`` to before ``last``."""
         persons = None if self.persons is None else self.persons[first:last]
         return Counted(self.values.slice(first, last - first), self.counts[first:last], persons)
 
     def domain(self, qid: str) -> Domain:
-        """Return the same as the domain of a QID."""
+        """Return the domain of a QID with these values and counts."""
         known = len(self.values) - self.values.null_count
         values, counts, persons = self.part(0, known)
         return Domain(qid, values, counts.astype(np.int64, copy=False), int(self.counts[known:].sum()), persons)
 
 
 def value_column(position: int) -> str:
-    """Return the name of the column that holds the values of the QID at ``position``."""
+    """Return the name of the column of a domain table with the values of the QID at ``position``."""
     return f"value_{position}"
 
 
 def domain_blocks(axes: Iterable[Counted], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
-    """Yield a domain table in pieces, each of which but a small table's only one is of one QID.
+    """Yield a domain table in blocks of one QID each, or in one block if it is small.
 
     Args:
         axes: The rows of each QID, in job order.
@@ -113,12 +115,12 @@ def _block(position: int, axis: Counted, types: Sequence[pa.DataType]) -> pa.Tab
 
 
 def read_domains(table: pa.Table, qids: Sequence[str]) -> tuple[Domain, ...]:
-    """Take a merged domain table apart, one ``Domain`` per QID in job order."""
+    """Split a merged domain table into one ``Domain`` per QID, in job order."""
     return tuple(rows_of_axis(table, position).domain(qid) for position, qid in enumerate(qids))
 
 
 def rows_of_axis(table: pa.Table, position: int) -> Counted:
-    """Return the rows of a domain table that are of the QID at ``position``."""
+    """Return the values and counts of the QID at ``position`` in a domain table."""
     mine = pc.equal(table["qid"], position)
     rows = table if pc.all(mine, min_count=0).as_py() else table.filter(mine)
     persons = rows["persons"].to_numpy() if "persons" in rows.column_names else None

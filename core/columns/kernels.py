@@ -1,4 +1,4 @@
-"""The loops over cells, compiled by numba: one pass over the cells of a histogram per roll-up, nothing allocated but the result."""
+"""Compiled loops (numba) over cells and values: numbering, summing and finding them in one pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Counts = NDArray[np.signedinteger[Any]]
 
 @kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to the entry of the cell that it falls into.
+    """Add the count of each cell to its coarser cell in a dense array.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.
@@ -43,7 +43,10 @@ def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np
 
 @kernel
 def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
+    """Return the mixed-radix number of each cell's coarser cell, shape (cells,).
+
+    Arguments as for ``add_cells``.
+    """
     cells = np.empty(codes.shape[0], np.int64)
     for row in range(codes.shape[0]):
         cell = 0
@@ -55,7 +58,9 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
 
 @kernel
 def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
-    """Add up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
+    """Sum the counts of equal cells in a hash table.
+
+    For cells too many for an array this costs least.
 
     Args:
         cells: Shape (n,).
@@ -86,7 +91,10 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
 
 @kernel
 def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
-    """Replace each cell by a number from 0, the same for equal cells, and return how many there are; arguments as for ``sum_equal``."""
+    """Replace each cell by a number from 0, the same for equal cells; return the number of distinct cells.
+
+    Arguments as for ``sum_equal``.
+    """
     keys = np.empty(cells.shape[0], np.int64)
     mask, size = np.uint64(places.shape[0] - 1), 0
     for row in range(cells.shape[0]):
@@ -104,12 +112,12 @@ def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Number values from 0 in the order in which they come first, as long as few of them are different.
+    """Assign numbers from 0 to distinct values in order of first occurrence, up to ``most`` values.
 
     Args:
         values: Shape (n,).
         places: Shape (a power of two, more than ``most``,), all -1; written to.
-        most: How many different ones are few.
+        most: The largest number of distinct values.
 
     Returns:
         The number of each, shape (n,), and the different values in the order of their numbers; both empty where there are more.
@@ -136,7 +144,7 @@ def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple
 
 @kernel
 def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Counts) -> NDArray[np.int32]:
-    """Return the place of each wanted cell among others, shape (n,); -1 for one that is not among them.
+    """Return the position of each wanted cell among known cells, shape (n,); -1 for an unknown cell.
 
     Args:
         wanted: Shape (n,).
@@ -154,7 +162,7 @@ def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Coun
 
 @kernel
 def fill_position_table(cells: NDArray[np.int64], places: Counts) -> None:
-    """Fill a hash table with the place of each cell.
+    """Fill a hash table with the position of each cell.
 
     Args:
         cells: Shape (cells,), without repeats.
@@ -177,14 +185,17 @@ def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
 
 @kernel
 def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
-    """Add one to the entry with each of the given numbers, shape (n,)."""
+    """Add one to the entry of each given number; ``numbers`` has the shape (n,)."""
     for number in numbers:
         counts[number] += 1
 
 
 @kernel
 def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]:
-    """Return the entry at each place, shape (n,): NumPy makes places as wide as addresses first, which takes longer than to look."""
+    """Return the entry at each position, shape (n,).
+
+    NumPy would first convert the positions to the width of addresses, which takes longer than the look-up.
+    """
     found = np.empty(places.shape[0], entries.dtype)
     for row in range(places.shape[0]):
         found[row] = entries[places[row]]
@@ -193,7 +204,7 @@ def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]
 
 @kernel
 def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions that are not 0, ascending, and what stands there, both int64."""
+    """Return the positions of entries that are not 0, ascending, and these entries, both int64."""
     size = 0
     for count in dense:
         size += count != 0
@@ -210,7 +221,7 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 @kernel
 def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
-    """Take mixed-radix numbers apart.
+    """Unpack mixed-radix cell numbers into the group of each QID.
 
     Args:
         cells: Shape (n,).
@@ -229,7 +240,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 @kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, shares: int) -> int:
-    """Set the mark that each cell hashes to, if it lies in a share of all marks, and returns how many were not set before.
+    """Set the bit that each cell hashes to, if it lies in the given share; return the number of new bits.
 
     Args:
         cells: Shape (n,).

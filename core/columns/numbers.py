@@ -1,4 +1,4 @@
-"""Which columns are numbers, and what their values are as such."""
+"""Conversions of number, date and time columns to NumPy numbers and to sortable integer keys."""
 
 from __future__ import annotations
 
@@ -19,31 +19,34 @@ WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def to_numpy(column: pa.Array) -> NDArray[Any]:
-    """Return a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""
+    """Return a column without nulls as an array of shape (n,), without a copy where Arrow allows it."""
     array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return array
 
 
 def is_null(column: pa.Array) -> NDArray[np.bool_]:
-    """Return which values are null, shape (n,)."""
+    """Return a mask of the null values, shape (n,)."""
     # A dictionary may hold a null of which it knows nothing.
     there = not column.null_count and not isinstance(column, pa.DictionaryArray)
     return np.zeros(len(column), np.bool_) if there else to_numpy(pc.is_null(column))
 
 
 def filled(column: pa.Array, null: int) -> NDArray[Any]:
-    """Return whole numbers as an array of shape (n,), with ``null`` in the place of nulls; ``null`` must fit the column's type."""
+    """Return integers as an array of shape (n,), with nulls replaced by the value ``null``.
+
+    ``null`` must fit the column's type.
+    """
     return to_numpy(pc.fill_null(column, null) if column.null_count else column)
 
 
 def positions(column: pa.DictionaryArray) -> NDArray[Any]:
-    """Return the dictionary position of each value, shape (n,); a null gets the number of entries."""
+    """Return the dictionary position of each value, shape (n,); for a null, the number of entries."""
     indices = column.indices
     return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
 
 
 def offsets(whole: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
-    """Return whole numbers less an origin that none of them is below, of shape (n,)."""
+    """Return integers minus their least possible value ``origin``, shape (n,), without overflow."""
     # Narrow types overflow when subtracted as they are, uint64 when cast first.
     if whole.dtype == np.uint64:
         return (whole - np.uint64(origin)).astype(np.intp)
@@ -68,23 +71,29 @@ def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
 
 
 def is_numerical(domain: Domain) -> bool:
-    """Return whether a QID is compared by the distance of its values: numbers, dates and times are, all else is equal or not."""
+    """Return whether a QID has numbers, dates or times, whose distances can be measured.
+
+    Other values are equal or not.
+    """
     # Of none, because a domain may hold millions.
     return as_numbers(domain.values[:0]) is not None
 
 
 @dataclass(frozen=True)
 class NumberLine:
-    """Where the numbers of a domain stand, so that their differences are right however close to each other they are.
+    """The positions of a domain's numbers on a line, with exact differences.
 
     Attributes:
-        origin: What values are counted from, exactly, where floats do not tell all of them apart; None where they do.
+        origin: The exact origin of the line, where some different values are equal as floats; None where none are.
     """
 
     origin: Fraction | None
 
     def of(self, values: pa.Array) -> NDArray[np.float64]:
-        """Return numbers, dates and times without null as floats of which only differences count, shape (m,)."""
+        """Return numbers, dates and times as floats whose differences are exact, shape (m,).
+
+        There is no null among them. Only differences of the floats have a meaning.
+        """
         if self.origin is None:
             numbers = as_numbers(values)
             assert numbers is not None
@@ -92,12 +101,12 @@ class NumberLine:
         return np.array([float(number - self.origin) for number in _fractions(values)], np.float64)
 
     def at(self, values: pa.Array, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Return the same of the values at some places, shape (places,); the fewer are read."""
+        """Return the line positions of the values at some places of an array, shape (places,)."""
         return self.of(values.take(pa.array(places))) if len(places) < len(values) else self.of(values)[places]
 
 
 def number_line(domain: Domain) -> NumberLine | None:
-    """Return where the values of a QID stand; None for one that is not numerical.
+    """Return the number line of a QID; None for a QID that is not numerical.
 
     Floats hold 53 bits. Values of more, such as decimals of 26 digits or integers near 2^63, may be one float and yet differ. Only such
     domains are counted exactly from their least value: a difference of floats takes no time, and is right of all others.
@@ -110,7 +119,10 @@ def number_line(domain: Domain) -> NumberLine | None:
 
 
 def _may_be_alike(values: pa.Array) -> bool:
-    """Return whether two of some values, ascending, may be one float; known from their type and their ends, for there may be millions."""
+    """Return whether two values may be equal as floats, judged by their type and their ends.
+
+    Values ascend; there may be millions.
+    """
     if len(values) < 2 or pa.types.is_floating(values.type) or pa.types.is_date32(values.type):
         return False
     if pa.types.is_decimal(values.type):
@@ -128,12 +140,17 @@ Keys = NDArray[np.int64]
 
 
 def is_sortable(dtype: pa.DataType) -> bool:
-    """Return whether values of a type can be read as whole numbers: numbers, dates and times, but no truth values."""
+    """Return whether values of a type can be mapped to sortable integers: numbers, dates and times.
+
+    Booleans cannot.
+    """
     return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in WORDS)
 
 
 def keys_of(values: pa.Array) -> Keys:
-    """Return a whole number for each value, less where it is less and equal where its bits are.
+    """Return an integer key for each value, in the order of the values.
+
+    Keys are equal where the bits of the values are.
 
     Args:
         values: Shape (m,), of a type that ``is_sortable``, without nulls.
@@ -150,7 +167,7 @@ def keys_of(values: pa.Array) -> Keys:
 
 
 def values_of_keys(keys: Keys, dtype: pa.DataType) -> pa.Array:
-    """Inverse of ``keys_of``, for values of a type."""
+    """Return the values of integer keys, in the given type; the inverse of ``keys_of``."""
     if pt.is_unsigned_integer(dtype):
         return pa.array((keys ^ _SIGN).view(np.uint64) if pt.is_uint64(dtype) else keys.astype(dtype.to_pandas_dtype()), dtype)
     word = WORDS[dtype.bit_width]
@@ -160,6 +177,9 @@ def values_of_keys(keys: Keys, dtype: pa.DataType) -> pa.Array:
 
 
 def _turned(words: Keys, bits: int) -> Keys:
-    """Return the bits of floats in the order of these, and back: those below zero stand the other way round."""
+    """Map the bits of floats to integers of the same order, and back.
+
+    Those below zero are in reverse order.
+    """
     below: Keys = np.where(words < 0, words ^ np.int64(2 ** (bits - 1) - 1), words)
     return below

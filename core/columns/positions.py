@@ -1,7 +1,7 @@
-"""Where values stand among many others, found without looking at all of the others for every batch of them, or at all of these.
+"""Finders of value positions in a large domain; the lookup table is built once for all batches.
 
-Arrow hashes whatever it looks things up in each time that it is asked. For a domain of a million values and a file of small row groups that
-is a million values for every thousand records, so of a large domain something is made once, in which every batch is searched.
+Arrow hashes the domain anew at each call. For a domain of a million values and a file of small row groups that is a million values for
+every thousand records.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ Finder = Callable[[pa.Array], Positions]
 
 
 def as_dictionary(column: pa.Array) -> pa.Array:
-    """Return numbers, dates and times as a dictionary where few of them are different, and any other column as it is.
+    """Return numbers, dates and times as a dictionary if they have few distinct values.
 
-    To count, code and digest the few costs next to nothing, and each of these would else hash every value, or look it up.
+    Any other column stays as it is. To count, code and digest the few costs next to nothing, and each of these would else hash every
+    value, or look it up.
 
     Args:
         column: Shape (n,), in its working type; floats have one zero.
@@ -52,11 +53,13 @@ def as_dictionary(column: pa.Array) -> pa.Array:
 
 
 def position_finder(values: pa.Array, other: int) -> Finder:
-    """Return what finds the place of each value of an array among some values: ``other`` for what is not there, and for nulls.
+    """Return a function that finds the position of each value of an array in a domain's values.
+
+    The position is ``other`` for values that are not there, and for nulls.
 
     Args:
         values: Shape (m,), distinct, without null; floats have one zero and no NaN.
-        other: What stands for everything else.
+        other: The position of all other values.
     """
     if len(values) <= SEARCHED or pt.is_boolean(values.type):
         return lambda column: filled(pc.index_in(column, value_set=values), other)
@@ -83,7 +86,7 @@ def _among_numbers(values: pa.Array, other: int) -> Finder:
 
 
 def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Finder:
-    """Return a finder that has the place of every number between the least and the greatest one at hand."""
+    """Return a finder with a table of the position of every number from ``low`` to ``high``."""
     table = np.full(high - low + 1, other, np.int32)
     table[np.subtract(known, low, dtype=np.int64)] = np.arange(len(known), dtype=np.int32)
 
@@ -97,7 +100,7 @@ def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Fi
 
 
 def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return where each number would stand among others that ascend."""
+    """Return the insertion position of each number in an ascending array."""
     if len(ascending) < FAR or len(wanted) < FAR:
         return np.searchsorted(ascending, wanted)
     # One after the other they are sought near one another: each for itself costs as many ways to the memory as there are digits.
@@ -108,7 +111,7 @@ def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> ND
 
 
 def _bits(column: pa.Array) -> NDArray[np.integer]:
-    """Return numbers, dates or times as whole numbers that are equal where they are; a null is any."""
+    """Return the bits of numbers, dates or times as integers; a null becomes 0."""
     words = column.view(WORDS[column.type.bit_width])
     return filled(words, 0)
 
@@ -129,7 +132,10 @@ def _among_texts(values: pa.Array, other: int) -> Finder:
 
 
 def _texts(column: pa.Array) -> pl.Series:
-    """Return text or bytes as they are, and what is of another type, such as decimals, as text: of one type, equal ones read alike."""
+    """Return values as a Polars series of text or bytes, equal where the values are.
+
+    Other types, such as decimals, become text.
+    """
     if pt.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     elif not (pt.is_string(column.type) or pt.is_large_string(column.type) or pt.is_binary(column.type) or pt.is_large_binary(column.type)):

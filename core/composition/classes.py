@@ -1,7 +1,7 @@
-"""What two releases of one source tell together: classes of records that share what both publish of them (a composition attack).
+"""The records at risk from several releases of one source together (a composition attack).
 
-Each release keeps every class at k records or more. Somebody who is known to be in both is in one class of each, so in the records that the
-two have in common; and a class that grew between the two gained just the records that came. Both may be fewer than k (Ganta,
+Each release keeps every class at k records or more. A person who is known to be in both is in one class of each, so in the records that
+the two have in common. A class that grew between the two gained just the records that came. Both may be fewer than k (Ganta,
 Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
 """
 
@@ -22,13 +22,13 @@ from core.recoding.recoding import SUPPRESSED, Stage
 Maps = Sequence[NDArray[np.integer[Any]]]
 
 
-class Joint:
-    """Adds histograms of chunks up to the cells that several recodings at once tell apart.
+class JointCells:
+    """Sum of chunk histograms as the joint cells of several recodings.
 
     Args:
-        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the whole at which the
-            stage tells cells apart.
-        others: Axes after the QIDs, which tell nothing apart here, by their numbers of codes.
+        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the source by which
+            the stage distinguishes cells.
+        others: Axes after the QIDs, which distinguish nothing here, by their numbers of codes.
         most_cells: Most cells of an array with an entry per possible cell, and most occupied ones otherwise.
     """
 
@@ -50,7 +50,10 @@ class Joint:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,); nothing once they are too many."""
+        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,).
+
+        Nothing is added once there are too many cells.
+        """
         if self._dense is not None:
             add_cells(codes, *self._worth.tables(bundles), counts, self._dense)
         elif self.fits:
@@ -60,7 +63,9 @@ class Joint:
                 self.fits = len(self._parts[0][1]) <= self._most
 
     def classes(self, recodings: Sequence[Sequence[Stage]]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-        """Return the class of each cell in each recoding, from the first of its stages that has it, and its records.
+        """Return the class of each joint cell in each recoding, and the records of each cell.
+
+        A class is that of the first stage that has one.
 
         Args:
             recodings: The stages of each, in the order of ``groups``.
@@ -85,10 +90,11 @@ class Joint:
         return merge_parts([*self._parts, empty], self.packing.product)
 
 
-def at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
-    """Return how many records share all their classes with fewer than k; records that are suppressed everywhere are at no risk.
+def count_records_at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
+    """Count the records whose joint class has fewer than k records.
 
-    A suppressed record is a class of its own: that somebody is missing from a release tells something too.
+    Records that are suppressed everywhere are at no risk. A suppressed record is a class of its own: that a person is missing from a
+    release discloses something too.
 
     Args:
         classes: One array of shape (cells,) per release, SUPPRESSED where the cell is not published.

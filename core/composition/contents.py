@@ -1,11 +1,11 @@
-"""What records are known again by: 64-bit digests of their values in some columns, and a sketch of those of a whole source.
+"""Digests of records by which two sources are compared, and a bottom-k sketch of a source's digests.
 
-Equal values have equal digests in whatever file, chunk or process, a null too. Two records that are alike in these columns are one and the
-same for whoever has nothing else to tell them apart by.
+Equal values have equal 64-bit digests in whatever file, chunk or process, a null too. Two records that are alike in the compared columns
+count as one and the same for an attacker who has nothing else to distinguish them.
 
-A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007): where two sources hold the same record,
+A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007). Where two sources hold the same record,
 both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a
-bounded size whatever the source is; a source of fewer different records than it holds is in it whole.
+bounded size whatever the source is; a source of fewer different records than it holds is in it completely.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOSTLY = 0.5
 
 
 def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
-    """Return the digest of what each record holds, shape (rows,).
+    """Return a digest of each record's values in all given columns, shape (rows,).
 
     Args:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
@@ -58,7 +58,7 @@ def row_digests(columns: Sequence[Digests], rows: int) -> Digests:
 
 
 def kind_of(dtype: pa.DataType) -> str:
-    """Return what two types have in common if equal values of them have equal digests."""
+    """Return the name of a type family within which equal values have equal digests."""
     dtype = working_type(dtype)
     if pt.is_integer(dtype) or pt.is_boolean(dtype):
         return "whole"
@@ -73,7 +73,7 @@ def kind_of(dtype: pa.DataType) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Different digests of a source, the smallest in ascending order.
+    """Bottom-k sketch of a source: its smallest distinct record digests, ascending.
 
     Attributes:
         digests: Shape (n,), uint64.
@@ -87,11 +87,11 @@ class Sketch:
 
     @classmethod
     def of(cls, digests: Digests, beside: Sketch | None = None) -> Sketch:
-        """Return the sketch of records.
+        """Return the sketch of records given by their digests.
 
         Args:
             digests: Shape (rows,), one of each.
-            beside: The sketch of others with which these make a source: what cannot be among the smallest of both may be left out.
+            beside: The sketch of the other records of the source: digests that cannot be among the smallest of both may be left out.
         """
         whole, rows = True, len(digests)
         if beside is not None and len(beside.digests) >= SKETCH_SIZE:
@@ -107,7 +107,7 @@ class Sketch:
 
     @classmethod
     def of_all(cls, sketches: Sequence[Sketch]) -> Sketch:
-        """Return the sketch of several sources together, whatever their order."""
+        """Merge the sketches of several sources into one; the order does not matter."""
         digests = np.concatenate([np.empty(0, np.uint64), *(one.digests for one in sketches)])
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in sketches)])
         found, place = np.unique(digests, return_inverse=True)
@@ -116,25 +116,25 @@ class Sketch:
         return cls(found, summed, all(one.is_complete for one in sketches)).smallest()
 
     def smallest(self) -> Sketch:
-        """Return what a sketch keeps of these."""
+        """Return the sketch cut to its ``SKETCH_SIZE`` smallest digests."""
         return (
             self if len(self.digests) <= SKETCH_SIZE else Sketch(self.digests[:SKETCH_SIZE], self.counts[:SKETCH_SIZE], is_complete=False)
         )
 
     @property
     def reach(self) -> float:
-        """The share of all possible digests up to which the sketch knows those of the source."""
+        """The share of the digest space, from 0 up, in which the sketch has all digests of the source."""
         return 1.0 if self.is_complete or not len(self.digests) else float(self.digests[-1]) / 2.0**64
 
     @property
     def doubles(self) -> float:
-        """The share of the records that have a double in the source, as far as the sketch reaches."""
+        """The share of the sketched records that have a duplicate in the source."""
         return float(self.counts[self.counts > 1].sum() / max(self.counts.sum(), 1))
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How much two sets of records are alike.
+    """Counts of equal records in two sets of records.
 
     Attributes:
         mine: Records of one of them.
@@ -154,11 +154,11 @@ class Likeness:
 
     @property
     def is_shared(self) -> bool:
-        """Whether some of the records must be taken for the same ones, and not for others that are alike by chance.
+        """Whether the two sets share more equal records than chance explains.
 
-        How likely chance is, is seen in the data: a record that another source of the same kind drew has a double in this one about as
-        often as this one's own have. Where most records have doubles, chance and identity cannot be told apart, and what is alike counts
-        as the same.
+        How likely chance is, is seen in the data: a record that another source of the same kind drew has a duplicate in this one about as
+        often as this one's own have. Where most records have duplicates, chance and identity cannot be distinguished, and what is alike
+        counts as the same.
         """
         if not self.common_of_first:
             return False

@@ -1,7 +1,7 @@
-"""What a release of several tables discloses of each person, as statements: all labels and values of the rows that join to one pseudonym.
+"""SQL statements that digest all published labels and values of each person over several tables.
 
-A row is one digest of 64 bits, made of what it publishes and of the rows below it. Rows below are a multiset, whose digest is the sum of
-those of its members with their number.
+They cover the rows that join to one pseudonym. A row is one digest of 64 bits, made of what it publishes and of the rows below it. Rows
+below are a multiset, whose digest is the sum of those of its members with their number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from core.composition.pseudonym_sets import text_sql
 
 
 class ShownTable(NamedTuple):
-    """A table of a release as it is joined; all names are quoted.
+    """A table of a release as an attacker joins it; all names are quoted.
 
     Attributes:
         name: Plain, of the table.
@@ -35,15 +35,16 @@ class ShownTable(NamedTuple):
 KINDS = ("labels", "everything")
 
 
-def shown(table: ShownTable) -> str:
-    """Return the name of the table of digests of a table's rows."""
+def digest_table(table: ShownTable) -> str:
+    """Return the name of the table with the digests of a table's rows."""
     return f'"shown {table.name}"'
 
 
-def shown_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
-    """Return the statement that makes ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``.
+def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
+    """Return SQL that makes the table of digests of a table's rows and of all rows below them.
 
-    It is right because each row below is counted with the one row that its nearest whole reference finds.
+    Its columns are ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``. It is right because each
+    row below is counted with the one row that its nearest whole reference finds.
 
     Args:
         table: The table.
@@ -55,7 +56,7 @@ def shown_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
         number = [name for name, _ in child.references].index(table.name)
         columns = [f"r{part}" for part in range(len(table.key))]
         sums = ", ".join(f"sum({kind}::HUGEINT) AS {kind}" for kind in KINDS)
-        mine = f"SELECT {', '.join(columns)}, count(*) AS many, {sums} FROM {shown(child)} WHERE nearest = {number} GROUP BY ALL"
+        mine = f"SELECT {', '.join(columns)}, count(*) AS many, {sums} FROM {digest_table(child)} WHERE nearest = {number} GROUP BY ALL"
         same = " AND ".join(f"b{place}.{column} = m.{key}::VARCHAR" for column, key in zip(columns, table.key, strict=True))
         joins.append(f"LEFT JOIN ({mine}) AS b{place} ON {same}")
         for kind in KINDS:
@@ -71,14 +72,16 @@ def shown_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
             parts = [f"m.{referring[part]}::VARCHAR" if part < len(referring) else "NULL" for _, referring in table.references]
             own = " ".join(f"WHEN {whole} THEN {one}" for whole, one in reversed(list(zip(cases, parts, strict=True))))
             columns.append(f"CASE {own} END AS r{part}")
-    return f"CREATE TEMP TABLE {shown(table)} AS SELECT {', '.join([*columns, made])} FROM {table.relation} AS m {' '.join(joins)}"
+    return f"CREATE TEMP TABLE {digest_table(table)} AS SELECT {', '.join([*columns, made])} FROM {table.relation} AS m {' '.join(joins)}"
 
 
 def disclosed_persons_sql(unit: ShownTable, link: Sequence[str]) -> str:
-    """Return the statement of ``key``, ``everything`` and ``labels`` of each person, as ``disclosed_sql`` has them of one table.
+    """Return SQL that yields the digests of each person's disclosed rows, by pseudonym.
+
+    Its columns are ``key``, ``everything`` and ``labels``, as ``disclosed_sql`` has them of one table.
 
     Args:
         unit: The table with a row for each person, of which the digests are made.
         link: Expressions of the key, over ``k0`` ….
     """
-    return f"SELECT md5_number_lower({text_sql(link)}) AS key, everything, labels FROM {shown(unit)}"
+    return f"SELECT md5_number_lower({text_sql(link)}) AS key, everything, labels FROM {digest_table(unit)}"

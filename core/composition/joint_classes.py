@@ -1,16 +1,16 @@
-"""What two releases reveal together, as statements over their records.
+"""SQL statements that count what two releases disclose together, over the records of both.
 
-Each table has ``content``, ``class``, ``shared``, ``person``, ``untreated`` and ``value_0`` …: digests, with 0 for nobody and for a null.
+Each table has ``content``, ``class``, ``shared``, ``person``, ``untreated`` and ``value_0`` …: digests, with 0 for no person and for null.
 
-Both releases keep every class at k or more. Who looks for somebody in both looks in one class of each, and so among the records that the
-two have in common; who takes the records of one release out of the other is left with those that came, or that left. Either may be fewer
-than k (Ganta, Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
+Both releases keep every class at k or more. An attacker who looks for a person in both looks in one class of each, and so among the
+records that the two have in common. An attacker who takes the records of one release out of the other is left with those that came, or
+that left. Either may be fewer than k (Ganta, Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
 
-The class of a record that is not released is -1, and it is a class as others are: that somebody is missing tells something too.
+The class of a record that is not released is -1, and it is a class as others are: that a person is missing discloses something too.
 
-Somebody in both of whom another value is published than before is told apart from the others by the two files alone: one line is gone and
-one is new. So such a record counts among those that left and those that came. Where a sensitive value is another one, nothing but a
-pseudonym links the two lines, and it counts nowhere else; where only an untreated value is, the sensitive one still links the classes.
+A person in both releases with a changed published value is singled out by the two files alone: one line is gone and one is new. So such a
+record counts among those that left and those that came. Where a sensitive value changed, nothing but a pseudonym links the two lines, and
+it counts nowhere else; where only an untreated value did, the sensitive one still links the classes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ABSENT = -2
 """The class of a record that a source does not hold."""
 
 
-def likeness_sql() -> str:
-    """Return the statement that counts how much records are alike which no file tells to be in both.
+def equal_records_sql() -> str:
+    """Return SQL that counts, outside shared files, the records of each source with an equal in the other.
 
     It is right because GROUP BY brings each content together once, with how often either source holds it.
     """
@@ -41,12 +41,17 @@ def likeness_sql() -> str:
 
 
 def common_persons_sql() -> str:
-    """Return the statement that counts the persons of whom both sources hold records; a record of nobody has the person 0."""
+    """Return SQL that counts the persons who have records in both sources.
+
+    A record of no person has the person 0.
+    """
     return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
 
 
-class Identity(NamedTuple):
-    """By what a record of one source is taken for one of the other, beyond those of files that both have, and what is compared then.
+class RecordMatching(NamedTuple):
+    """The rule by which records of two sources are taken for the same record, and then compared.
+
+    Records of files that both sources have are the same in any case.
 
     Attributes:
         contents: Whether records are the same ones that are alike in all that they are linked by.
@@ -63,14 +68,15 @@ class Identity(NamedTuple):
     same: tuple[int, ...] = ()
 
 
-def joined_sql(identity: Identity) -> str:
-    """Return the statement that makes the table ``joined``: ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` ….
+def joined_sql(identity: RecordMatching) -> str:
+    """Return SQL that makes the table ``joined`` of the records of both releases with both classes.
 
-    A record in both whose published values changed has a row for each release that is ``changed``.
+    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
+    changed has a row for each release that is ``changed``.
 
-    It is right because a record stands in just one row of ``pairs``: records that are alike are numbered on either side, and the first of
+    It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
-    which of them, nobody can tell who knows no more than what they hold.
+    which of them, no attacker can find out who knows no more than what they hold.
 
     Args:
         identity: Which records are the same ones.
@@ -87,8 +93,11 @@ def joined_sql(identity: Identity) -> str:
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
 
 
-def _levels(identity: Identity) -> list[tuple[str, ...]]:
-    """Return by what records are paired, what pairs more of them later; records of nobody are never paired by their person."""
+def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
+    """Return the column sets by which records are paired in turn, strictest first.
+
+    Records of no person are never paired by their person.
+    """
     untreated = ("untreated",) if identity.untreated else ()
     values = tuple(f"value_{number}" for number in identity.same)
     levels = [("content", "kept", *untreated), ("content", "kept")]
@@ -97,8 +106,11 @@ def _levels(identity: Identity) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(levels))
 
 
-def _kept(identity: Identity) -> str:
-    """Return both tables with ``kept``: records of shared files are held against those alone, for elsewhere the same is another."""
+def _kept(identity: RecordMatching) -> str:
+    """Return SQL of both tables with ``kept``, equal for records that may be paired.
+
+    Records of shared files are compared with those alone: elsewhere an equal record is another one.
+    """
     kept = {MINE: "1", THEIRS: "1" if identity.contents else "2"}
     return ", ".join(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept FROM {name})" for name, one in kept.items())
 
@@ -108,12 +120,12 @@ def _numbered(side: str, by: Sequence[str]) -> str:
     return f"{side}_numbered AS (SELECT *, row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY {order}) AS place FROM {side})"
 
 
-def _carried(identity: Identity) -> list[str]:
+def _carried(identity: RecordMatching) -> list[str]:
     return ["class", "content", "kept", "person", "untreated", *(f"value_{number}" for number in range(identity.values))]
 
 
-def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
-    """Return the step that puts records of both sides beside each other, each column once for either side."""
+def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
+    """Return the SQL step that joins equal records of both releases, with each column once per release."""
     sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
     same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
     somebody = " AND m.person <> 0" if by[0] == "person" else ""
@@ -121,14 +133,14 @@ def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[
     return f"{name} AS MATERIALIZED (SELECT {sides}, {both} FROM {mine} m FULL JOIN {theirs} t ON {same}{somebody})"
 
 
-def _left(identity: Identity, pairs: str, side: str, other: str, name: str) -> str:
-    """Return the step that takes what is left of one side without a partner."""
+def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str) -> str:
+    """Return the SQL step that selects the records of one release without a partner in the other."""
     columns = ", ".join(f"{side}_{column} AS {column}" for column in _carried(identity))
     return f"{name} AS (SELECT {columns} FROM {pairs} WHERE {other}_class IS NULL)"
 
 
-def _rows(identity: Identity) -> str:
-    """Return the rows of the table: of pairs one, or one for each side, or all three."""
+def _rows(identity: RecordMatching) -> str:
+    """Return SQL of the rows of the joined table: for a pair one row, one per release, or all three."""
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
     both, mine, theirs = (
@@ -146,14 +158,14 @@ def _rows(identity: Identity) -> str:
 
 
 def joint_classes_sql(k: int, *, persons: bool) -> str:
-    """Return the statement that counts, for records in both, in this alone and in the other alone, how many there are and are at risk.
+    """Return SQL that counts joint-class records in both releases, added and removed, and those at risk.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
-    joint class is what ``GROUP BY`` makes of the two classes of each; one that neither release publishes tells nothing.
+    joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
 
     Args:
         k: Fewest records or persons that are safe.
-        persons: Whether persons are counted. Whoever is nobody adds nothing to a class, and is at risk in one that fails.
+        persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
     """
     unit = "persons" if persons else "records"
     return f"""
@@ -181,14 +193,14 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
-    """Return the statement that numbers the joint classes that a release publishes and that have somebody.
+    """Return SQL that assigns numbers to the published joint classes that are not empty.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
-    publish a column tells nothing of it.
+    publish a column discloses nothing of it.
 
     Args:
         columns: Numbers of the sensitive columns.
-        persons: Whether persons are counted; nobody adds nothing to a class.
+        persons: Whether persons are counted; a record of no person adds nothing to a class.
     """
     size = "count(DISTINCT nullif(person, 0))" if persons else "count(*)"
     has = "".join(f", bool_and(value_{number} IS NOT NULL) AS has_{number}" for number in columns)
@@ -200,30 +212,36 @@ def numbered_sql(columns: Sequence[int], *, persons: bool) -> str:
 
 
 def sizes_sql(columns: Sequence[int]) -> str:
-    """Return the statement of ``size`` and ``has_0`` … of each joint class, in the order of their numbers."""
+    """Return SQL that yields the size of each joint class, in the order of their numbers.
+
+    Its columns are ``size`` and ``has_0`` ….
+    """
     return f"SELECT size{''.join(f', has_{number}' for number in columns)} FROM {NUMBERED} ORDER BY number"
 
 
 def sets_table_sql() -> str:
-    """Return the statement that makes the table of ``number`` of a column, ``digest`` and ``value``; a digest it lacks is one value."""
+    """Return SQL that makes the table of set digests and the values in each set.
+
+    Its columns are ``number`` of a column, ``digest`` and ``value``; a digest that is not in it is one value.
+    """
     return f"CREATE TABLE {SETS} (number BIGINT, digest UBIGINT, value UBIGINT)"
 
 
 def _each_value(rows: str, column: int) -> str:
-    """Return rows with ``value``: once for each value of a person that a digest stands for."""
+    """Return SQL of rows with ``value``: one row for each value of a set digest."""
     own, each = f"(SELECT digest, value FROM {SETS} WHERE number = {column})", f"coalesce(s.value, r.value_{column})"
     return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.value_{column})"
 
 
 def joint_values_sql(column: int, *, persons: bool) -> str:
-    """Return the statement of ``number``, ``value`` and ``times``: how many of a joint class have each value of a column.
+    """Return SQL that counts each sensitive value of a column in each joint class.
 
-    It is right because ``GROUP BY`` brings the records of a class and a value together once, and a person counts once for each of its
-    values there, as in a class of one release.
+    Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
+    together once, and a person counts once for each of its values there, as in a class of one release.
 
     Args:
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
+        persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times = "count(DISTINCT person)" if persons else "count(*)"
     somebody = "AND person <> 0" if persons else ""
@@ -235,12 +253,14 @@ def joint_values_sql(column: int, *, persons: bool) -> str:
 
 
 def source_values_sql(table: str, column: int, *, persons: bool) -> str:
-    """Return the statement of ``value`` and ``times`` of a whole source, whose records stand in a table.
+    """Return SQL that counts each sensitive value of a column in the complete source.
+
+    Its columns are ``value`` and ``times``.
 
     Args:
         table: Of the records of one release.
         column: Number of the sensitive column.
-        persons: Whether persons are counted; then ``sets`` says which values a digest stands for.
+        persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times, somebody = ("count(DISTINCT person)", "AND person <> 0") if persons else ("count(*)", "")
     there = f"value_{column} IS NOT NULL {somebody}"
@@ -249,7 +269,9 @@ def source_values_sql(table: str, column: int, *, persons: bool) -> str:
 
 
 def values_at_risk_sql(*, persons: bool) -> str:
-    """Return the statement that counts who is in a joint class of which the number is in ``failing``, everybody once.
+    """Return SQL that counts the records or persons in the joint classes of table ``failing``.
+
+    Each counts once.
 
     Args:
         persons: Whether persons are counted.

@@ -1,4 +1,4 @@
-"""Persons of several tables as records of one: what the rows of each hold is one digest, in whatever order the rows come.
+"""Digests of persons over the rows of several tables, independent of the order of rows.
 
 The digest of a multiset is the sum of the digests of its members (Clarke and others, ASIACRYPT 2003), modulo 2^64.
 """
@@ -13,7 +13,7 @@ from core.persons.digests import NOBODY, Digests, combine
 
 
 class RowSums:
-    """Adds up what the rows of each person hold.
+    """Sums of the row digests of each person.
 
     Attributes:
         sums: Shape (persons,), uint64.
@@ -25,7 +25,10 @@ class RowSums:
         self.counts = np.zeros(persons, np.int64)
 
     def add(self, persons: NDArray[np.integer], digests: Digests) -> None:
-        """Add rows; ``persons`` says whose each is. Both have the shape (rows,)."""
+        """Add the digests of rows to their persons; ``persons`` has the person number of each row.
+
+        Both have the shape (rows,).
+        """
         if not len(persons):
             return
         # Rows of a person mostly stand together.
@@ -34,16 +37,16 @@ class RowSums:
         np.add.at(self.counts, persons[first], np.diff(np.append(first, len(persons))))
 
     def of(self, digests: Digests) -> Digests:
-        """Return digests of persons with the sums taken in, shape (persons,)."""
+        """Combine the row sums into digests of persons, shape (persons,), and return these."""
         combine(digests, self.sums)
         return digests
 
 
 class ValueSets:
-    """The values of each person in one column, and which values each different set of them has.
+    """The set of values that each person has in one column, as digests.
 
-    A set is told by the sum of the digests of its rows' values, so that one more row of a value makes another set. It is never ``NOBODY``,
-    the digest of a null. Who has no row has no set.
+    A set is identified by the sum of the digests of its rows' values, so that one more row of a value makes another set. It is never
+    ``NOBODY``, the digest of a null. A person without a row has no set.
     """
 
     def __init__(self, persons: int) -> None:
@@ -59,16 +62,19 @@ class ValueSets:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Which persons have rows, shape (persons,)."""
+        """A mask of the persons who have rows, shape (persons,)."""
         return self._rows.counts > 0
 
     @property
     def sets(self) -> Digests:
-        """The set of each person, shape (persons,)."""
+        """The digest of each person's set, shape (persons,)."""
         return np.where(self._rows.sums == NOBODY, np.uint64(1), self._rows.sums)
 
     def members(self) -> tuple[Digests, Digests]:
-        """Return set and value of each member of each different set, each value of a set once."""
+        """Return the set digest and value digest of each member of each distinct set.
+
+        Each value of a set comes once.
+        """
         nothing = np.empty(0, np.uint64)
         if not self._whose:
             return nothing, nothing

@@ -1,12 +1,13 @@
-"""What several releases disclose under one pseudonym, as statements: the set of all that they publish of it, with counts.
+"""SQL statements that count the persons who share everything that several releases disclose of them.
 
-Releases with the same key publish the same pseudonym of somebody. Whoever has them all joins them, and sees of each pseudonym how often
-which combination of labels and values stands beside it, in which release. As many people as share that set cannot be told apart by it
-(Nergiz, Clifton and Nergiz, Multirelational k-anonymity, TKDE 2009, for tables of one release).
+Releases with the same key publish the same pseudonym of a person. An attacker who has them all joins them, and sees for each pseudonym
+how often it comes with which combination of labels and values, in which release. People who share that set cannot be distinguished
+by it (Nergiz, Clifton and Nergiz, Multirelational k-anonymity, TKDE 2009, for tables of one release).
 
-A set is held as one digest of 64 bits: of each release the digest of its members with their counts in any order, keyed with the release,
-and of several releases the bitwise sum (exclusive or) of these. So a further release is added without a look at earlier ones, and what is
-held of a pseudonym is of one size whatever the number of releases. Two sets that differ are taken for one with a chance of 1 in 2^64.
+A set is held as one digest of 64 bits. Of each release it is the digest of its members with their counts in any order, keyed with the
+release, and of several releases the bitwise sum (exclusive or) of these. So a further release is added without a look at earlier ones, and
+what is held of a pseudonym is of one size whatever the number of releases. Two sets that differ are taken for one with a chance of 1 in
+2^64.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ OLD, NEW, FOLDED = "known_before", "published_now", "known_now"
 
 
 def text_sql(columns: Sequence[str]) -> str:
-    """Return the expression of one text of several columns, which no other values have: every value with its length, a null without.
+    """Return the SQL expression that joins columns to one text, different for different values.
+
+    Every value comes with its length, a null without.
 
     Args:
         columns: Expressions.
@@ -28,14 +31,15 @@ def text_sql(columns: Sequence[str]) -> str:
 
 
 def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
-    """Return the statement of ``key``, ``everything`` and ``labels``: of each pseudonym of a release the digests of what it publishes.
+    """Return SQL that yields, for each pseudonym of a release, digests of all that it publishes.
 
-    It is right because records that publish the same are counted together, and each member of a set enters its digest once, with its
-    count: an exclusive or of equal members would else be nothing. A record without a pseudonym is joined to no other.
+    Its columns are ``key``, ``everything`` and ``labels``. It is right because records that publish the same are counted together, and
+    each member of a set enters its digest once, with its count: an exclusive or of equal members would else be nothing. A record without
+    a pseudonym is joined to no other.
 
     Args:
         source: What is read.
-        link: Expressions of the columns whose pseudonyms name somebody together.
+        link: Expressions of the columns whose pseudonyms name a person together.
         labels: Those of the published quasi-identifiers.
         others: Those of everything else that is published, but for pseudonyms.
         salt: Text that enters every digest of labels and values, as an SQL string.
@@ -56,7 +60,9 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
 
 
 def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
-    """Return the statement of ``key`` and ``owner``: whose the pseudonyms are that one person alone has.
+    """Return SQL that yields the person of each pseudonym that belongs to exactly one person.
+
+    Its columns are ``key`` and ``owner``.
 
     Args:
         people: What is read as ``person`` and what the pseudonyms are.
@@ -70,7 +76,9 @@ def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
 
 
 def published_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
-    """Return the statement that makes the table of what this release discloses: ``key``, ``owner``, ``everything`` and ``labels``, keyed.
+    """Return SQL that makes the table of keyed digests of all that this release discloses.
+
+    Its columns are ``key``, ``owner``, ``everything`` and ``labels``.
 
     Args:
         digests: What is read as ``key``, ``everything`` and ``labels``.
@@ -88,13 +96,14 @@ def published_sql(digests: str, owners: str, secret: str, release: str, whose: s
     """
 
 
-def folded_sql(*, again: bool = False) -> str:
-    """Return the statement that makes the table of what all releases disclose, this one among them.
+def all_releases_sql(*, again: bool = False) -> str:
+    """Return SQL that makes the table of digests of all that this and earlier releases disclose.
 
-    ``before`` and ``mine`` are the digests of what the earlier ones do, and this one does, null where they have not the pseudonym.
+    ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.
 
     Args:
-        again: Whether what is known already holds this release, which is published again. It is taken out first, as it was put in.
+        again: Whether the earlier digests already include this release, which is published again. It is taken out first, as it was put
+            in.
     """
     if again:
         return f"""
@@ -113,19 +122,19 @@ def folded_sql(*, again: bool = False) -> str:
 
 
 def remaining_pseudonyms_sql() -> str:
-    """Return the statement of what is kept of all releases."""
+    """Return SQL that yields the digests to keep of all releases, by pseudonym."""
     return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
 
 
 def joined_people_sql(k: int) -> str:
-    """Return the statement that counts people whom a release joins to earlier ones, and how many of them are below k.
+    """Return SQL that counts the persons whom a release joins to earlier ones, and those below k.
 
-    ``people`` are in this release and in an earlier one; ``below_k`` share all that is disclosed with fewer than k, or came to do so
-    because this release has them or has not; ``by_labels`` share with fewer than k what is disclosed in labels alone; ``smallest`` is how
+    ``people`` are in this release and in an earlier one. ``below_k`` share all that is disclosed with fewer than k, or came to do so
+    because this release has them or has not. ``by_labels`` share with fewer than k what is disclosed in labels alone. ``smallest`` is how
     many share the set that fewest share.
 
-    It is right because equal digests are equal sets, and who has one person's pseudonyms in several releases has its sets in all of them:
-    a group of equal sets is whom nobody can tell apart by them. That somebody is missing from a release tells something too.
+    It is right because equal digests are equal sets, and a person's pseudonyms in several releases have the person's sets in all of them.
+    Persons in a group of equal sets cannot be distinguished by them. That a person is missing from a release discloses something too.
 
     Args:
         k: Fewest people that are safe.

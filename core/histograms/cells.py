@@ -1,4 +1,7 @@
-"""The occupied cells of a node, and those of a coarser one that they fall into: the arithmetic of roll-ups (papers/skald.txt, III.B.2)."""
+"""Roll-up arithmetic: the occupied cells of a node are merged into the cells of a coarser node.
+
+papers/skald.txt, III.B.2.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,14 @@ SMALL_DENSE = 1 << 22
 
 
 def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
-    """Return how the groups at a node are packed into cells."""
+    """Return the packing of a node's groups into integer cell numbers."""
     return Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
 class Cells(NamedTuple):
-    """The occupied cells of a node as roll-ups read them: the groups taken apart, counts as narrow as the records allow.
+    """The occupied cells of a node as arrays of group codes and record counts.
+
+    Counts are as narrow as the records allow.
 
     Attributes:
         node: Level of each QID.
@@ -41,8 +46,11 @@ class Cells(NamedTuple):
     counts: NDArray[np.signedinteger[Any]]
 
 
-def narrow(root: Histogram) -> NDArray[np.signedinteger[Any]]:
-    """Return the counts of a histogram in a type that is as narrow as its records allow, and so are all sums of them."""
+def narrow_counts(root: Histogram) -> NDArray[np.signedinteger[Any]]:
+    """Return the counts of a histogram as int32, or as int64 from 2^31 records on.
+
+    All sums of them fit the type too.
+    """
     return root.counts.astype(np.int32 if root.records < 1 << 31 else np.int64, copy=False)
 
 
@@ -61,7 +69,9 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
 def positions_of_finer_cells(
     coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]
 ) -> NDArray[Any]:
-    """Return where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
+    """Return the position of the histogram cell that contains each finer cell, shape (cells,).
+
+    Every finer cell falls into one of the histogram's cells.
 
     Args:
         coarse: The histogram, of some axes, the first ones.
@@ -81,7 +91,9 @@ def positions_of_finer_cells(
 def radix_weights(
     fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
+    """Return the radix weight of each group of a finer node in the cell numbers of a coarser node.
+
+    The first array has the start of each QID in the second one, which has the weights of all QIDs in a row.
 
     Args:
         fine: The finer node, which may have further axes.
@@ -95,7 +107,7 @@ def radix_weights(
 
 
 def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Return the cells of a coarser node, ascending, and their counts.
+    """Merge cells into the cells of a coarser node; return these, ascending, and their counts.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``.
@@ -108,19 +120,19 @@ def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequen
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
     starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     if fits_array(packing, len(cells.counts)):
-        numbers, counts = occupied(added_up(cells.codes, cells.counts, starts, worth, packing.product))
+        numbers, counts = occupied(dense_cell_sums(cells.codes, cells.counts, starts, worth, packing.product))
         return (numbers,), counts
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
 
 
-def added_up(
+def dense_cell_sums(
     codes: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.signedinteger[Any]],
     starts: NDArray[np.int64],
     worth: NDArray[np.int64],
     product: int,
 ) -> NDArray[np.signedinteger[Any]]:
-    """Add cells up in an array with an entry for each that there could be, shape (product,).
+    """Sum cell counts in a dense array with an entry for each possible cell, shape (product,).
 
     Args:
         codes: Shape (cells, codes).
@@ -152,12 +164,12 @@ def added_up(
 
 
 def fits_array(packing: Packing, cells: int) -> bool:
-    """Return whether so many cells are best added into an array with an entry for each that there could be."""
+    """Return whether summing this number of cells in a dense array is worth its size."""
     return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
 
 
 def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Number the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
+    """Assign a number to the coarser cell of each cell, in order of first occurrence.
 
     Args:
         cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
@@ -165,35 +177,38 @@ def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -
         hierarchies: One per axis.
 
     Returns:
-        The number of each cell, shape (cells,), and how many there are.
+        The number of each cell's coarser cell, shape (cells,), and how many coarser cells there are.
     """
     key = _keys_of(_words_of(cells, node, packing_of(node, hierarchies), hierarchies))
     return key, number_distinct(key, hash_table(len(cells.counts)))
 
 
 def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
-    """Make a hash table for so many cells."""
+    """Return an empty hash table with room for ``size`` cells."""
     return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
 
 
 def summed_cells(
     cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[PackedWords, NDArray[np.signedinteger[Any]]]:
-    """Return the cells of a coarser node, in any order, and their counts: a hash table in place of the sort."""
+    """Merge cells into the cells of a coarser node with a hash table; return these, unordered, and counts."""
     words = _words_of(cells, node, packing, hierarchies)
     rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
     return tuple(word[rows] for word in words), sums
 
 
 def _words_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> PackedWords:
-    """Return the cell of a coarser node that each cell falls into: arrays of shape (cells,)."""
+    """Return the packed coarser cell of each cell: arrays of shape (cells,)."""
     starts, worth = radix_weights(cells.node, node, packing, hierarchies)
     within = (slice(word[0], word[-1] + 1) for word in packing.words)
     return tuple(number_cells(cells.codes[:, mine], starts[mine], worth) for mine in within)
 
 
 def _keys_of(words: PackedWords) -> NDArray[np.int64]:
-    """Return one number that tells cells of several words apart, shape (cells,); of one word that word itself."""
+    """Return one number for each cell of several words, equal for equal cells only, shape (cells,).
+
+    Of one word, that is the word itself.
+    """
     if len(words) == 1:
         return words[0]
     size, key = len(words[0]), words[0].copy()

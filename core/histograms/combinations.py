@@ -1,4 +1,4 @@
-"""How many combinations of values there are of each number of records, beside whatever else the cells of chunks are added up to."""
+"""The number of QID combinations by their number of records, from the cells of chunks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SMALL = 1 << 16
 
 
 class Combinations:
-    """Adds up cells of chunks that differ in sensitive values alone, or lie in different chunks.
+    """Counter of the records of each QID combination over the cells of all chunks.
 
-    A row is one whole number, the combination before its count: sorted, equal combinations stand side by side, and hardly anything else is
+    A row is one whole number, the combination before its count: sorted, equal combinations are neighbours, and hardly anything else is
     held than these numbers.
 
     Args:
         packing: Of the finest node.
-        qids: How many of its axes tell combinations apart, the first ones.
+        qids: How many of its axes make up a combination, the first ones.
         records: How many there are at most.
         rows: How many will be added.
     """
@@ -49,19 +49,28 @@ class Combinations:
 
     @staticmethod
     def fit(packing: Packing, qids: int, records: int) -> bool:
-        """Return whether a combination and its count are one number together."""
+        """Return whether a combination and its count fit in one 63-bit number together."""
         told_apart = Packing(packing.sizes[:qids])
         return len(told_apart.words) == 1 and told_apart.product.bit_length() + records.bit_length() <= BITS
 
     def add(self, bundles: Bundles, codes: Codes, counts: NDArray[np.int64]) -> None:
-        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells and their counts, shape (cells,).
+
+        Args:
+            bundles: Makes the codes of a cell.
+            codes: The cells by these codes, shape (cells, bundles).
+            counts: Shape (cells,).
+        """
         mine = self._rows[self._filled : self._filled + len(counts)]
         np.left_shift(number_cells(codes, *self._worth.tables(bundles)), self._bits, out=mine)
         mine += counts
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which numbers of records there are, ascending, and how many combinations have each; nothing can be added afterwards."""
+        """Return the distinct class sizes, ascending, and the number of combinations with each size.
+
+        No cell can be added after this call.
+        """
         rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 
@@ -86,7 +95,10 @@ class Combinations:
         return np.append(small, sizes), np.append(tally[small], combinations)
 
     def _cuts(self, runs: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return where to cut sorted runs into parts of about equally many rows between combinations, shape (parts + 1, runs)."""
+        """Return positions that cut sorted runs into parts of about equal size, shape (parts + 1, runs).
+
+        Cuts lie between combinations.
+        """
         if self._filled < PARTS * LEAST_ROWS:
             return np.array([[0] * len(runs), [len(run) for run in runs]])
         # Runs are of chunks as they came, and need not be alike.
@@ -97,5 +109,5 @@ class Combinations:
 
     @property
     def rows(self) -> int:
-        """How many rows were added."""
+        """The number of rows added."""
         return self._filled

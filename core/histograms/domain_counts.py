@@ -1,6 +1,7 @@
-"""Phase 1 of SKALD: the values of each QID counted chunk by chunk and merged, numbers by their digits and all else by hashing.
+"""Counts of the distinct values of each QID, chunk by chunk and merged (phase 1 of SKALD).
 
-What is counted, and the tables that hold it, are those of ``core.columns.domains`` (papers/skald.txt, section III.B.1).
+Numbers are counted by their digits, all else by hashing. The tables are those of ``core.columns.domains`` (papers/skald.txt, section
+III.B.1).
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ BITS = 64
 
 
 class Ascending(NamedTuple):
-    """Cells that are one number each, ascending without repeats, and their counts; shape (cells,)."""
+    """Distinct cells as ascending numbers, and their counts; both of shape (cells,)."""
 
     cells: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     def part(self, first: int, last: int) -> Ascending:
-        """Return some neighbours."""
+        """Return the cells and counts from position ``first`` to before ``last``."""
         return Ascending(self.cells[first:last], self.counts[first:last])
 
     def only_read(self) -> Ascending:
-        """Return views that cannot be written, as those of files are: loops are compiled for the one kind and for the other."""
+        """Return read-only views of the arrays.
+
+        Arrays of files are read-only too, and loops are compiled for each kind.
+        """
         views = Ascending(self.cells.view(), self.counts.view())
         for view in views:
             view.flags.writeable = False
@@ -48,7 +52,9 @@ class Ascending(NamedTuple):
 
 
 def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
-    """Sum histograms, at least one.
+    """Sum histograms of ascending one-word cells into one, on several cores.
+
+    There is at least one histogram.
 
     Each range of cells is brought together from all of them and sorted by its digits, on several cores; every row is moved a few times,
     however many histograms there are.
@@ -76,7 +82,10 @@ def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
 
 
 def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
-    """Return where each range begins in each histogram, and where the last one ends, shape (ranges + 1, histograms)."""
+    """Return the position of each cell range in each histogram, shape (ranges + 1, histograms).
+
+    The last row has the ends of the last range.
+    """
     some = np.sort(np.concatenate([part.cells[::CELLS_PER_SAMPLE] for part in parts]))
     cuts = np.unique(some[[len(some) * number // ranges for number in range(1, ranges)]]) if len(some) else some
     # Equal cells are in one range, whichever histogram they are of.
@@ -85,7 +94,13 @@ def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
 
 
 def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
-    """Sum some neighbouring cells of histograms whose counts have so many bits at most; return how many different ones there are."""
+    """Sum neighbouring cells of histograms into an array; return the number of distinct cells.
+
+    Args:
+        parts: The neighbouring cells of each histogram.
+        into: Room for the sums, written to.
+        bits: Bits of the largest count.
+    """
     some = [part for part in parts if len(part.cells)]
     if not some:
         return 0
@@ -102,7 +117,7 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
 
 
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
-    """Sum neighbouring cells that are so far apart that a cell and its count are more than one number."""
+    """Sum cells so far apart that a cell and its count do not fit in one number."""
     cells, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     low = int(cells.min())
     # The lesser of two numbers without a sign stays so, however far apart they are and wherever they begin.
@@ -114,7 +129,10 @@ def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
 
 
 def _closed(into: Ascending, bounds: Sequence[tuple[int, int]]) -> Ascending:
-    """Move the sums of ranges together, which leave room where several histograms have a cell, and returns them."""
+    """Close the gaps between the sums of ranges in an array; return the sums.
+
+    Gaps are where several histograms have one cell.
+    """
     end = bounds[0][1]
     for first, last in bounds[1:]:
         if first > end:
@@ -166,7 +184,7 @@ def count_values(column: pa.Array) -> pa.Table:
 
 
 def _count_keys(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
-    """Return the different ones of some numbers, ascending, and how often each is there."""
+    """Return the distinct numbers of an array, ascending, and the count of each."""
     if not len(keys):
         return keys, np.zeros(0, np.int64)
     low, high = int(keys.min()), int(keys.max())
@@ -185,17 +203,17 @@ def _summed(counts: pa.Table) -> pa.Table:
 
 
 class _Sum(Protocol):
-    """Values of one QID and how often each is there, added up."""
+    """Sum of the value counts of one QID."""
 
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
-        """Add values, each once, and their counts."""
+        """Add distinct values and their counts."""
 
     def result(self) -> Counted:
-        """Return all that were added."""
+        """Return all values added, ascending, and their counts."""
 
 
 class _OfKeys:
-    """The sum of values that are whole numbers or can be read as such."""
+    """Sum of the counts of values that are integers or can be mapped to integers."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type, self._nulls, self._waiting = dtype, 0, 0
@@ -225,7 +243,7 @@ class _OfKeys:
 
 
 class _OfValues:
-    """The sum of values of any type."""
+    """Sum of the counts of values of any type."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._schema, self._waiting = pa.schema([("value", dtype), ("count", pa.int64())]), 0
@@ -250,30 +268,33 @@ def _are_many(waiting: int, summed: int) -> bool:
 
 
 class DomainCounter:
-    """Adds up the values of many batches, holding no more than the distinct values, half as many rows again, and a million."""
+    """Counter of the distinct values of each QID over many batches.
+
+    It holds no more than the distinct values, half as many rows again, and a million.
+    """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = tuple(types)
         self._sums: list[_Sum] = [_OfKeys(dtype) if is_sortable(dtype) else _OfValues(dtype) for dtype in types]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count one batch whose columns are the QIDs in job order."""
+        """Count the values of one batch whose columns are the QIDs in job order."""
         for position, (axis, dtype) in enumerate(zip(self._sums, self._types, strict=True)):
             rows = count_values(batch.column(position))
             axis.put(rows["value"].combine_chunks().cast(dtype), rows["count"].to_numpy())
 
     def merge(self, table: pa.Table) -> None:
-        """Add a domain table that was counted elsewhere."""
+        """Add a domain table, the counts of another counter."""
         for position, (axis, dtype) in enumerate(zip(self._sums, self._types, strict=True)):
             rows = rows_of_axis(table, position)
             axis.put(rows.values.cast(dtype), rows.counts)
 
     def counted(self) -> Iterator[Counted]:
-        """Yield the values of each QID, ascending with its null last."""
+        """Yield the distinct values of each QID and their counts, ascending with its null last."""
         return (axis.result() for axis in self._sums)
 
     def blocks(self) -> Iterator[pa.Table]:
-        """Yield the domain table in pieces that take little room beside the values."""
+        """Yield the domain table in blocks, which take little memory besides the values."""
         return domain_blocks(self.counted(), self._types)
 
     def table(self) -> pa.Table:
@@ -281,8 +302,8 @@ class DomainCounter:
         return pa.concat_tables(self.blocks()).combine_chunks()
 
 
-def add_up(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCounter:
-    """Return a counter of all that the domain tables of chunks have counted."""
+def merge_domain_tables(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCounter:
+    """Merge the domain tables of chunks into one counter."""
     counter = DomainCounter(types)
     for table in tables:
         counter.merge(table)

@@ -1,4 +1,7 @@
-"""Histograms: how many records fall into each cell of a node. They add up, so chunks can be counted apart (papers/skald.txt, III.B.2)."""
+"""Histograms: the number of records in each occupied cell of a node.
+
+They add up, so that chunks can be counted apart (papers/skald.txt, III.B.2).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,10 @@ class Histogram:
 
     @cached_property
     def codes(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Group of each QID in each cell, shape (cells, QIDs), uint16 or, where a QID has more groups, uint32; unpacked once."""
+        """Group of each QID in each cell, shape (cells, QIDs); unpacked once.
+
+        The type is uint16, or uint32 where a QID has more groups.
+        """
         return self.packing.unpack(self.words)
 
     @property
@@ -63,7 +69,7 @@ class Histogram:
 
 
 def count_cells(words: PackedWords, product: int, counts: NDArray[np.int64] | None = None) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Add up equal cells.
+    """Sum the counts of equal cells; return the distinct cells and their counts.
 
     Args:
         words: Arrays of shape (n,), int64.
@@ -102,7 +108,10 @@ def _starts(ordered: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 class HistogramCounter:
-    """Adds up batches of packed records, holding the distinct cells and a few million keys at most."""
+    """Counter of packed records, batch by batch, with bounded memory.
+
+    It holds the distinct cells and a few million keys at most.
+    """
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
@@ -136,7 +145,7 @@ class HistogramCounter:
 
 
 def merge_way(product: int, rows: int, memory: int) -> MergeWay:
-    """Choose how the histograms of chunks are summed: the cheapest way that takes at most half the memory.
+    """Choose how the histograms of chunks are summed: the fastest way that takes at most half the memory.
 
     Args:
         product: Number of cells that there could be.
@@ -153,7 +162,7 @@ def merge_way(product: int, rows: int, memory: int) -> MergeWay:
 
 
 def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sum histograms of one word, part by part, in an array of ``product`` entries."""
+    """Sum histograms of one-word cells part by part in a dense array of ``product`` entries."""
     dense = np.zeros(product, np.int64)
     for (cells,), counts in parts:
         add_numbers(cells, counts, dense)
@@ -162,7 +171,10 @@ def add_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: i
 
 
 def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product: int) -> tuple[PackedWords, NDArray[np.int64]]:
-    """Sum histograms in memory, at least one; arrays of a single one are returned as they are."""
+    """Sum histograms by merging their sorted cells in memory.
+
+    There is at least one; arrays of a single one are returned as they are.
+    """
     waiting = list(parts)
     if len(waiting[0][0]) == 1:
         cells, counts = sum_ascending([Ascending(words[0], counts) for words, counts in waiting])
@@ -177,7 +189,7 @@ def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product:
 
 
 def merge_sql(files: Sequence[str], words: int) -> str:
-    """Return the statement that sums the histograms of chunks into one, ascending by cell.
+    """Return SQL that sums the histograms of chunks into one, ascending by cell.
 
     It is right because counts of disjoint chunks add up, and DuckDB spills both the hash table and the sort.
 

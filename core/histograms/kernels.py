@@ -1,4 +1,4 @@
-"""The loops over histograms that hold every cell that there could be, compiled by numba."""
+"""Compiled loops (numba) over cells and their counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ kernel = compiler("histograms.kernels")
 
 @kernel
 def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], counts: Counts, dense: Counts) -> None:
-    """Add the count of each cell to the entry of the cell that it falls into, given by two codes: half the cost of any number of them.
+    """Add the count of each cell to its coarser cell in a dense array, for cells of two codes.
+
+    It costs half as much as the loop for any number of codes.
 
     Args:
         codes: Shape (cells, 2).
@@ -30,14 +32,17 @@ def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32],
 def add_triples(
     codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32], counts: Counts, dense: Counts
 ) -> None:
-    """Do what ``add_pairs`` does for cells given by three codes; arguments as there."""
+    """Add the count of each cell to its coarser cell in a dense array, for cells of three codes.
+
+    Arguments as for ``add_pairs``.
+    """
     for row in range(codes.shape[0]):
         dense[first[codes[row, 0]] + second[codes[row, 1]] + third[codes[row, 2]]] += counts[row]
 
 
 @kernel
 def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
-    """Add entries up along the middle axis.
+    """Sum the entries of each group along the middle axis of a three-dimensional array.
 
     Args:
         counts: Shape (outer, entries, inner).
@@ -57,7 +62,7 @@ def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, la
 
 @kernel
 def fold_last(counts: Counts, to: NDArray[np.int64], out: Counts) -> None:
-    """Add entries up along the last axis.
+    """Sum the entries of each group along the last axis of a two-dimensional array.
 
     Args:
         counts: Shape (outer, entries).
@@ -78,7 +83,7 @@ def fold_last(counts: Counts, to: NDArray[np.int64], out: Counts) -> None:
 
 @kernel
 def occupied_counts(counts: Counts) -> NDArray[np.int64]:
-    """Return the entries that are not 0, in their order, as int64."""
+    """Return the counts that are not 0, in their order, as int64."""
     found = np.empty(counts.shape[0] + 1, np.int64)
     at = 0
     for count in counts:
@@ -98,7 +103,7 @@ def tally_runs(
     tally: NDArray[np.int64],
     large: NDArray[np.int64],
 ) -> int:
-    """Add up the counts of equal numbers in a few sorted runs, and counts the sums; return how many of them are large.
+    """Sum the counts of equal numbers over sorted runs and tally the sums; return how many sums are large.
 
     Args:
         rows: Shape (n,), run after run, each ascending: a number, and in its lowest bits a count.
@@ -132,7 +137,7 @@ def tally_runs(
 
 @kernel
 def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, bits: int, rows: NDArray[np.int64]) -> None:
-    """Make one number of each cell and its count, the cell above so many bits of the count.
+    """Pack each cell and its count into one number, the count in the lowest ``bits`` bits.
 
     Args:
         cells: Shape (n,), none below ``low``.
@@ -147,7 +152,7 @@ def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, b
 
 @kernel
 def sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-    """Add up the counts of equal cells, which stand side by side, and returns how many different ones there are.
+    """Sum the counts of equal neighbouring cells; return the number of distinct cells.
 
     Args:
         rows: Shape (n,), n ≥ 1, as ``pack_counts`` makes them.

@@ -1,4 +1,4 @@
-"""From the histograms of chunks at the finest node to that of a coarser root, chunk by chunk, and what can be said of a node on the way."""
+"""Projection of chunk histograms at the finest node onto the cells of a coarser root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUNDLE = 1 << 19
 
 
 class Bundles:
-    """Neighbouring QIDs of a packing taken together while their groups combine to half a million at most: fewer digits, fewer look-ups.
+    """Groups of neighbouring QIDs whose codes are combined to one number, to save digits and look-ups.
 
     Args:
         packing: How cells are packed.
@@ -43,12 +43,12 @@ class Bundles:
 
     @property
     def number(self) -> int:
-        """How many numbers a cell becomes."""
+        """The number of bundles."""
         return sum(map(len, self._bundles))
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
-        """The type of codes: uint16, or uint32 where a bundle has more of them."""
+        """The type of codes: uint16, or uint32 where a bundle has more than 2^16 codes."""
         return np.dtype(np.uint16 if all(size <= 1 << 16 for sizes in self._sizes for size in sizes) else np.uint32)
 
     @property
@@ -56,7 +56,7 @@ class Bundles:
         return [[prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles] for bundles in self._bundles]
 
     def codes(self, words: PackedWords) -> NDArray[np.unsignedinteger[Any]]:
-        """Take cells apart, shape (cells, bundles)."""
+        """Unpack cells into the codes of their bundles, shape (cells, bundles)."""
         codes = np.empty((len(words[0]), self.number), self.dtype)
         first = 0
         for word, sizes in zip(words, self._sizes, strict=True):
@@ -65,18 +65,27 @@ class Bundles:
         return codes
 
     def varying_bundles(self, sizes: Sequence[int]) -> list[int]:
-        """Return the places of the bundles that tell cells apart, whose QIDs have as many groups as given; at least one."""
+        """Return the positions of the bundles with a QID of more than one group; at least one position.
+
+        Args:
+            sizes: Groups of each QID.
+        """
         flat = [bundle for bundles in self._bundles for bundle in bundles]
         return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
 
     def bundle_weights(
         self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth.
+        """Return the radix weights of all bundle codes, and the start of each bundle in them.
+
+        The weight of a code is the sum of the weights of its QIDs' groups.
 
         Args:
             of_qids: Per QID, shape (groups,).
             places: Of the bundles that are asked about; all if left out.
+
+        Returns:
+            The starts and the weights.
         """
         tables = []
         flat = [bundle for bundles in self._bundles for bundle in bundles]
@@ -90,7 +99,9 @@ class Bundles:
 
 
 def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
-    """Return what each group of a finer node adds to the number of a cell of a coarser one, per QID, shape (groups,).
+    """Return the radix weight of each finer group in the coarser node's cell numbers, shape (groups,).
+
+    One array per QID.
 
     Args:
         fine: The finer node.
@@ -103,7 +114,7 @@ def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequenc
 
 
 class GroupWeights:
-    """What each group adds to the number of a cell, as tables for the bundles at hand.
+    """The radix weights of groups, as tables for bundles of QIDs.
 
     Args:
         of_qids: Per QID, shape (groups,).
@@ -115,11 +126,11 @@ class GroupWeights:
 
     @classmethod
     def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
-        """Return what the groups of a finer node are worth in the cells of a coarser one."""
+        """Return the weights of a finer node's groups in the cell numbers of a coarser node."""
         return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where each bundle starts, and what each of its codes is worth."""
+        """Return the start of each bundle in the weights, and the weights of all bundle codes."""
         # Chunks that are coded alike come with the same bundles.
         if self._of is None or self._of[0] is not bundles:
             self._of = bundles, bundles.bundle_weights(self._of_qids)
@@ -127,7 +138,7 @@ class GroupWeights:
 
 
 class Projection:
-    """Adds histograms of chunks at one node up to the histogram of a coarser one, in an array with an entry per possible cell.
+    """Sum of chunk histograms as the histogram of a coarser node, in a dense array.
 
     Args:
         fine: Node of what is added.
@@ -143,16 +154,16 @@ class Projection:
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
         add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
     @property
     def cells(self) -> int:
-        """How many cells the sum has."""
+        """The number of occupied cells of the sum."""
         return int(np.count_nonzero(self._dense))
 
     def result(self) -> Histogram:
-        """Return the sum; nothing can be added afterwards."""
+        """Return the summed histogram; no cell can be added after this call."""
         cells, counts = occupied(self._dense)
         # A slice would keep the whole array alive.
         self._dense = np.empty(0, self._dense.dtype)
@@ -160,7 +171,9 @@ class Projection:
 
 
 class SparseProjection:
-    """As ``Projection``, for a node whose groups combine to more cells than fit, of which few are occupied.
+    """Sum of chunk histograms as the histogram of a coarser node with few occupied cells.
+
+    It is for nodes with more possible cells than fit the memory; see ``Projection``.
 
     Args:
         fine: Node of what is added.
@@ -175,7 +188,7 @@ class SparseProjection:
         self._parts: list[tuple[PackedWords, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Add cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        """Add cells, given by the codes of ``bundles``, and their counts, shape (cells,)."""
         words = tuple(number_cells(codes, *worth.tables(bundles)) for worth in self._worths)
         self._parts.append(count_cells(words, self._packing.product, counts))
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
@@ -184,18 +197,18 @@ class SparseProjection:
 
     @property
     def cells(self) -> int:
-        """How many cells the sum has at most."""
+        """An upper bound of the cells of the sum."""
         return sum(len(counts) for _, counts in self._parts)
 
     def result(self) -> Histogram:
-        """Return the sum."""
+        """Return the summed histogram."""
         # A source without chunks has a histogram too.
         empty = (tuple(np.empty(0, np.int64) for _ in self._packing.words), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
 
 
 class ProjectedCells:
-    """Where the cells of chunks at one node fall among those of a histogram at a coarser one.
+    """Positions of chunk cells among the cells of a coarser node's histogram.
 
     Args:
         fine: Node of the chunks' cells.
@@ -208,12 +221,14 @@ class ProjectedCells:
         self._find = finder(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        """Return the place of cells given by the codes that ``bundles`` made of them, shape (cells,)."""
+        """Return the position of each cell, given by the codes of ``bundles``, shape (cells,)."""
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
 class LinearCounting:
-    """Counts the distinct cells of a node, never too many: cells that share a mark count once (Whang et al. 1990, without the correction).
+    """Lower bound of a node's distinct cells by linear counting (a bitmap of hashed cells).
+
+    Cells that share a mark count once (Whang et al. 1990, without the correction), so that there are never too many.
 
     A cell is marked by a sum of random numbers, one per QID and group, so that nodes of any width fit a word.
 
@@ -245,14 +260,14 @@ class LinearCounting:
 
     @staticmethod
     def bytes_for(most: int) -> int:
-        """Return the size of all marks, a power of two."""
+        """Return the bytes of all marks for ``most`` distinct cells, a power of two."""
         return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Mark cells given by the codes that ``bundles`` made of them."""
+        """Mark cells, given by the codes of ``bundles``."""
         self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
 
     def turn(self) -> None:
-        """Go on to the next share of the marks: everything is to be added once more."""
+        """Go on to the next share of the marks; all cells have to be added once more."""
         self._share += 1
         self._marks.fill(0)

@@ -1,4 +1,4 @@
-"""Roll-ups that count records: in grids, wherever these are not much larger than what they are made of."""
+"""Roll-ups of record counts, in dense grids where these are small enough, else as sparse cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
 from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, added_up, fits_array, hash_table, narrow, number_coarser, packing_of, summed_cells
+from core.histograms.cells import Cells, dense_cell_sums, fits_array, hash_table, narrow_counts, number_coarser, packing_of, summed_cells
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import fold_axis, fold_last, occupied_counts
 from core.histograms.projections import Bundles, group_weights
@@ -29,7 +29,7 @@ LEAST_ENTRIES = 1 << 20
 
 
 class CountGrid(NamedTuple):
-    """The counts of a node, occupied or not.
+    """The counts of all possible cells of a node, in a dense array.
 
     Attributes:
         node: Level of each QID.
@@ -42,8 +42,8 @@ class CountGrid(NamedTuple):
     counts: NDArray[np.signedinteger[Any]]
 
 
-def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
-    """Roll a grid up.
+def fold_grid(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> CountGrid:
+    """Roll a dense grid of counts up to a coarser node, axis by axis.
 
     Args:
         grid: Of a node that is nowhere coarser than ``node``.
@@ -60,14 +60,17 @@ def folded(grid: CountGrid, node: Node, packing: Packing, hierarchies: Sequence[
 
 
 def _order(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
-    """Return the axes that become shorter in the order that costs least: what an axis leaves, the next one has to read."""
+    """Return the axes that become shorter, in the order of least cost.
+
+    Each axis has to read what the one before it leaves.
+    """
     costs = [LAST_AXIS if axis == len(fine) - 1 else 1 for axis in range(len(fine))]
     saved = [(1 - to / of) / cost for of, to, cost in zip(fine, coarse, costs, strict=True)]
     return sorted((axis for axis, share in enumerate(saved) if share), key=lambda axis: -saved[axis])
 
 
 def _fold(counts: Counts, to: NDArray[np.int64], groups: int) -> Counts:
-    """Add up the middle axis of an array of three by the group of each of its entries; one-dimensional."""
+    """Sum the middle axis of a three-dimensional array by group; return it one-dimensional."""
     outer, _, inner = counts.shape
     if inner == 1:
         out: Counts = np.zeros((outer, groups), counts.dtype)
@@ -119,8 +122,8 @@ BundledCodes = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArra
 
 
 @dataclass(frozen=True)
-class Occupied:
-    """The occupied cells of a node, of which few could be: in any order.
+class SparseCells:
+    """The occupied cells of a node of which few are occupied, in any order.
 
     Attributes:
         node: Level of each QID.
@@ -136,18 +139,18 @@ class Occupied:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, taken apart too."""
+        """The bytes of the cells, packed and unpacked together."""
         a_cell = self.counts.itemsize + sum(word.itemsize for word in self.words) + self.bundles.dtype.itemsize * self.bundles.number
         return a_cell * len(self.counts)
 
     @cached_property
     def bundles(self) -> Bundles:
-        """How cells are taken apart into fewer numbers than QIDs."""
+        """The bundles of QIDs by whose codes cells are unpacked."""
         return Bundles(self.packing, most=min(max(len(self.counts) // PER_ENTRY, LEAST_BUNDLE), MOST_BUNDLE))
 
     @cached_property
     def bundled(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The cells taken apart, shape (bundles, cells)."""
+        """The bundle codes of the cells, shape (bundles, cells)."""
         codes = np.empty((self.bundles.number, len(self.counts)), self.bundles.dtype)
 
         def take_apart(some: slice) -> None:
@@ -160,7 +163,9 @@ class Occupied:
         return codes
 
     def varying_codes(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> BundledCodes:
-        """Return what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
+        """Return the bundle codes of the cells, and their radix weights in a coarser node.
+
+        Bundles whose QIDs have one group there are left out.
 
         Args:
             node: Level of each QID; its cells are one word.
@@ -175,11 +180,13 @@ class Occupied:
         return rows.T, *self.bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
 
 
-Form = CountGrid | Occupied
+Form = CountGrid | SparseCells
 
 
 class RecordRollUps(RollUps[Form]):
-    """Counts the records of nodes; arguments and attributes as for ``RollUps``.
+    """Roll-ups that count the records of nodes.
+
+    Arguments and attributes as for ``RollUps``.
 
     Args:
         root: The root histogram.
@@ -189,10 +196,12 @@ class RecordRollUps(RollUps[Form]):
     """
 
     def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
-        super().__init__(Occupied(root.node, root.packing, root.words, narrow(root)), hierarchies, capacity, decided)
+        super().__init__(SparseCells(root.node, root.packing, root.words, narrow_counts(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Return the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
+        """Return the records of each occupied cell of a node, shape (cells,), in no fixed order.
+
+        The node is at or above the root's.
 
         Args:
             node: Level of each QID.
@@ -202,7 +211,10 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(self._at(node, keep=keep).counts)
 
     def cells(self, node: Node, *, keep: bool = False) -> Histogram:
-        """Return the histogram of a node at or above the root's; arguments as for ``counts``."""
+        """Return the histogram of a node at or above the root's.
+
+        Arguments as for ``counts``.
+        """
         made, packing = self._at(node, keep=keep), packing_of(node, self._hierarchies)
         if isinstance(made, CountGrid):
             found, counts = occupied(made.counts)
@@ -211,7 +223,10 @@ class RecordRollUps(RollUps[Form]):
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
     def counted(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
-        """Return what ``counts`` does, and what unpacks the cells of the node that are chosen by a mask of shape (cells,)."""
+        """Return the records of each cell of a node, and a function that unpacks cells by a mask.
+
+        Records are as in ``counts``; the mask has shape (cells,).
+        """
         made = self._at(node, keep=keep)
 
         def chosen(which: NDArray[np.bool_]) -> Cells:
@@ -222,7 +237,7 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(made.counts), chosen
 
     def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the root's cells, the class of each at a node, and the records of each class."""
+        """Return the root's cells, the class number of each at a node, and the records of each class."""
         cells = self._root_cells
         self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)
@@ -247,18 +262,18 @@ class RecordRollUps(RollUps[Form]):
     def _rolled(self, base: Form, node: Node) -> Form:
         packing = packing_of(node, self._hierarchies)
         if isinstance(base, CountGrid):
-            return folded(base, node, packing, self._hierarchies)
+            return fold_grid(base, node, packing, self._hierarchies)
         if fits_array(packing, len(base.counts)):
             codes, starts, worth = base.varying_codes(node, packing, self._hierarchies)
-            return CountGrid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
+            return CountGrid(node, packing, dense_cell_sums(codes, base.counts, starts, worth, packing.product))
         # What is kept makes room for the table.
         self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
         if len(packing.words) == 1:
             keys = number_cells(*base.varying_codes(node, packing, self._hierarchies))
             rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
-            return Occupied(node, packing, (keys[rows],), sums)
+            return SparseCells(node, packing, (keys[rows],), sums)
         cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
-        return Occupied(node, packing, *summed_cells(cells, node, packing, self._hierarchies))
+        return SparseCells(node, packing, *summed_cells(cells, node, packing, self._hierarchies))
 
     def _keep(self, base: Form, node: Node) -> Form:
         made = self._rolled(base, node)
@@ -279,7 +294,7 @@ class RecordRollUps(RollUps[Form]):
 
 
 def _taken_apart(form: Form) -> Cells:
-    """Return the occupied cells of a form by the groups of each QID."""
+    """Return the occupied cells of a grid or of packed cells by the groups of each QID."""
     if isinstance(form, CountGrid):
         number, counts = occupied(form.counts)
         return Cells(form.node, form.packing.unpack((number,)), counts)

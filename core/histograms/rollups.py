@@ -1,4 +1,7 @@
-"""What histograms of nodes are rolled up from: the cheapest finer one at hand, some of which are kept (papers/skald.txt, III.B.2)."""
+"""Cache of rolled-up histograms, and the choice of the cheapest one for each further roll-up.
+
+papers/skald.txt, III.B.2.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MOST_CACHED = 256
 
 
 class NodeCounts(Protocol):
-    """The counts of a node, in whatever form they are rolled up from."""
+    """The record counts of a node, in any form that can be rolled up."""
 
     @property
     def node(self) -> Node:
@@ -30,7 +33,7 @@ class NodeCounts(Protocol):
 
     @property
     def counts(self) -> NDArray[np.signedinteger[Any]]:
-        """One-dimensional."""
+        """The counts, one-dimensional."""
         ...
 
 
@@ -39,7 +42,7 @@ Decided = NDArray[np.int8] | None
 
 
 class RollUps(ABC, Generic[CachedCounts]):
-    """Histograms of nodes, each rolled up from the cheapest finer one at hand.
+    """Histograms of nodes, each rolled up from the cheapest finer histogram in a cache.
 
     From a small histogram this is cheap; from a large one it is not. So a large one is first rolled up to a node between that many others
     share, and that is kept while there is room.
@@ -73,7 +76,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         self.made = 0
 
     def _base(self, node: Node) -> CachedCounts:
-        """Return a histogram from which the node is cheap, making those between that are worth it."""
+        """Return the cheapest cached histogram for a node, after caching useful intermediate ones."""
         finer = np.flatnonzero((self._nodes <= np.array(node)[:, None]).all(axis=0))
         index = int(finer[self._works[finer].argmin()])
         base = self._kept[index]
@@ -86,7 +89,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         return base
 
     def _between(self, base: CachedCounts, node: Node) -> Node:
-        """Return a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
+        """Return an intermediate node with few cells, below as many undecided nodes as possible."""
         step = list(base.node)
         sizes, most = [self._sizes[qid][level] for qid, level in enumerate(step)], self._most_between(base)
         product = prod(sizes)
@@ -100,10 +103,12 @@ class RollUps(ABC, Generic[CachedCounts]):
         return tuple(step)
 
     def _promising(self, step: list[int], node: Node) -> Callable[[], int]:
-        """Return what tells which QID is best taken one level up: cells saved per share of nodes that could no longer be made from there.
+        """Return a function that chooses the best QID to take one level up.
+
+        The best saves most cells per share of nodes that could no longer be rolled up from there.
 
         Args:
-            step: Level of each QID, changed between calls: the QID that was told goes one level up.
+            step: Level of each QID, changed between calls: the chosen QID goes one level up.
             node: How far each may go.
         """
         if self._decided is not None:
@@ -138,10 +143,10 @@ class RollUps(ABC, Generic[CachedCounts]):
 
     @abstractmethod
     def _keep(self, base: CachedCounts, node: Node) -> CachedCounts:
-        """Roll up a node between, and keeps it."""
+        """Roll up an intermediate node and cache its histogram."""
 
     def _put(self, made: CachedCounts, base: CachedCounts) -> None:
-        """Keep a histogram that was rolled up from another."""
+        """Cache a histogram that was rolled up from another one."""
         room = self._room(made)
         price = self._work(base) / max(room, 1)
         self._kept.append(made)
@@ -153,7 +158,7 @@ class RollUps(ABC, Generic[CachedCounts]):
         self._let_go(self._capacity)
 
     def _let_go(self, capacity: float) -> None:
-        """Let kept histograms go until they take no more than that; the root stays."""
+        """Remove histograms from the cache until it takes at most ``capacity``; the root stays."""
         while len(self._kept) > MOST_CACHED or sum(self._rooms) > capacity:
             least = min(range(1, len(self._kept)), key=self._standing.__getitem__)
             self._gone = self._standing[least]
@@ -162,18 +167,18 @@ class RollUps(ABC, Generic[CachedCounts]):
             self._nodes, self._works = np.delete(self._nodes, least, axis=1), np.delete(self._works, least)
 
     def _most_between(self, base: CachedCounts) -> int:
-        """Return how many cells a node on the way from a histogram may have at most."""
+        """Return the most cells that an intermediate node may have."""
         return len(base.counts) // SHRINK
 
     def _work(self, kept: CachedCounts) -> int:
-        """Return what rolling a histogram up costs, in cells."""
+        """Return the cost of rolling up a histogram, in cells."""
         return len(kept.counts)
 
     def _room(self, kept: CachedCounts) -> int:
-        """Return how much of the capacity a kept histogram takes."""
+        """Return the part of the capacity that a cached histogram takes."""
         return len(kept.counts)
 
 
 def pays_to_cache(base: int, made: int) -> bool:
-    """Return whether a histogram is so much less work than what it was rolled up from that keeping it pays."""
+    """Return whether a rolled-up histogram is small enough, against its base, to be worth caching."""
     return base > LARGE and 2 * made <= base

@@ -1,4 +1,7 @@
-"""Nodes of a lattice that is too large to hold: losses and lower bounds, each rolled up once, and no more than an effort allows."""
+"""Losses and lower bounds of single nodes, computed on demand within a budget of roll-ups.
+
+The lattices are too large to be held as arrays. Each node is rolled up once.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from core.lattice.expected_squares import ExpectedSquareSums
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
 from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, measured_by_name, objective_of
-from core.lattice.search import MOST_CACHED_CELLS, Rank, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, Rank, ignore_progress
 from core.losses.losses import Loss, loss_of
 from core.privacy.models import Failing
 from core.privacy.promise import Promise
@@ -39,7 +42,7 @@ Steps = tuple[int, ...]
 
 
 class NodeRollUp(NamedTuple):
-    """What one roll-up told of a node.
+    """The loss, objective and bounds of a node, from one roll-up of its cells.
 
     Attributes:
         loss: Its losses.
@@ -62,7 +65,7 @@ class NodeRollUp(NamedTuple):
 
 @dataclass
 class Evaluations:
-    """Rolls nodes up, remembers the best that passes, and stops when the effort is spent.
+    """Cache of node roll-ups that keeps the best passing node and stops when the effort is spent.
 
     Attributes:
         root: The root histogram.
@@ -93,7 +96,7 @@ class Evaluations:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -130,21 +133,21 @@ class Evaluations:
 
     @property
     def value(self) -> float:
-        """The best value so far, a whole number, or infinity."""
+        """The best value of the objective so far, or infinity."""
         return self.best[0] if self.best else inf
 
     @property
     def measured(self) -> dict[str, float]:
-        """The best value by the name of its objective, as ``core.lattice.search.SearchResult`` has it."""
+        """The best value by the name of its objective, as in ``core.lattice.search.SearchResult``."""
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
         return measured_by_name(self.objective, self.value, values, self.prices)
 
     def node(self, steps: Steps) -> Node:
-        """Return the level of each QID."""
+        """Return the node (level of each QID) at the given steps."""
         return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
 
     def see(self, steps: Steps, *, keep: bool = False) -> NodeRollUp:
-        """Return what is known of a node, which is rolled up if need be.
+        """Return the loss, objective and bounds of a node; roll it up if it is not cached.
 
         Args:
             steps: The node.
@@ -202,23 +205,25 @@ class Evaluations:
         return self._counting.value(loss, released, published)
 
     def passes(self, steps: Steps) -> bool:
-        """Return whether a node may pass; one that may not takes every finer node with it."""
+        """Return whether a node may pass; a node that may not excludes every finer node."""
         return self.see(steps).least <= self.most_suppressed
 
     def rank(self, steps: Steps, seen: NodeRollUp) -> Rank:
-        """Return what nodes are compared by, as the search of a whole lattice compares them."""
+        """Return the sort key of a node, as the search of a complete lattice compares nodes."""
         node = self.node(steps)
         return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
 
     def cost(self, steps: Steps) -> float:
-        """Return what grows from finer to coarser nodes as the objective does, suppression apart."""
+        """Return a lower-is-better cost of a node without suppression, which grows as the objective does."""
         if self.prices:
             return self.prices.cost(self.node(steps))
         seen = self.see(steps)
         return self._counting.growth(seen.loss, seen.cells)
 
     def bound(self, low: Steps, high: Steps) -> int | float:
-        """Return a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/lattice/branch_and_bound.py.
+        """Return a lower bound of the objective of every passing node from ``low`` to ``high``.
+
+        The proof is in core/lattice/branch_and_bound.py.
 
         Args:
             low: The finest of them.
@@ -236,9 +241,9 @@ class Evaluations:
         return self._counting.region(NodeRegion(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:
-        """Return ``bound``, or what is known of a larger region where it would hardly tell more: then ``low`` need not be rolled up.
+        """Return a lower bound from ``low`` to ``high``, without a roll-up where that would hardly help.
 
-        The finer a node is the more a roll-up costs, and the less its bound excludes.
+        Then the bound of the larger region is returned. The finer a node is, the more a roll-up costs, and the less its bound excludes.
 
         Args:
             known: A lower bound of a region that holds this one.
@@ -254,12 +259,17 @@ class Evaluations:
         return known if squares + self.k * self.root.records < self.best[0] else max(known, self.bound(low, high))
 
     def rise(self, qid: int, low: Steps, high: Steps) -> float:
-        """Return how much a QID promises to raise the bound of ``low`` if it goes to the level of ``high``, 0 where that is unknown."""
+        """Return the expected rise of a bound if one QID goes from its level in ``low`` to that in ``high``.
+
+        0 if it is unknown.
+        """
         return self._likely.rise(qid, low[qid], high[qid]) if self._likely else 0.0
 
     def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
-        """Return whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``
-        suppresses no less than ``high``, and one that does not suppress more is no more precise than ``low``.
+        """Return whether no node from ``low`` to ``high`` can be better than the best node.
+
+        Ties are decided too: a node of the value ``bound`` suppresses no less than ``high``, and one that does not suppress more is no
+        more precise than ``low``.
         """
         if self.best is None or bound != self.best[0]:
             return self.best is not None and bound > self.best[0]
@@ -274,7 +284,7 @@ def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
 
 
 def _spared(small: NDArray[np.int64], k: int, most: int) -> int:
-    """Return Σ (k − c) over as many records as may be suppressed, those in the smallest cells first.
+    """Return the greatest Σ (k − c) over the records that may be suppressed, smallest cells first.
 
     Args:
         small: Shape (n,), sizes c of the cells with fewer than k records.

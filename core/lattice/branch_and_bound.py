@@ -1,4 +1,4 @@
-"""The best node of a lattice that is too large to hold, by branch and bound, with a bound on how far from the optimum it can be.
+"""Branch-and-bound search of a lattice that is too large to hold, with a bound on the optimum.
 
 A *region* is all nodes v with low ≤ v ≤ high, QID by QID; the first is the whole lattice. The region of the lowest bound is taken, narrowed
 and split in two, until none is left that could hold a better node, or until the effort is spent: then the least bound of what is left says
@@ -56,7 +56,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.bounded_evaluations import Evaluations, NodeRollUp, Steps
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import MOST_CACHED_CELLS, SearchResult, unwatched
+from core.lattice.search import MOST_CACHED_CELLS, SearchResult, ignore_progress
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
@@ -66,13 +66,13 @@ WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
 TINY = 1e-6
 
 
-def changed(steps: Steps, qid: int, step: int) -> Steps:
-    """Return steps with that of one QID replaced."""
+def with_step(steps: Steps, qid: int, step: int) -> Steps:
+    """Return a node's steps with the step of one QID replaced."""
     return (*steps[:qid], step, *steps[qid + 1 :])
 
 
-def hunt(nodes: Evaluations) -> Iterator[None]:
-    """Looks for better and better nodes; yield after each walk, ends where no walk betters the best."""
+def improve_by_walks(nodes: Evaluations) -> Iterator[None]:
+    """Search for better nodes by greedy walks; yield after each walk until no walk improves the best node."""
     dive(nodes, nodes.top)
     yield
     for walk, weight in WALKS:
@@ -92,15 +92,15 @@ def hunt(nodes: Evaluations) -> Iterator[None]:
 
 
 def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
-    """Make one QID of the best node coarser, by one step first."""
+    """Yield the best node with one QID made coarser, by one step first, and that QID."""
     for more in range(1, max(nodes.top) + 1):
         for qid, step in enumerate(nodes.steps):
             if step + more <= nodes.top[qid]:
-                yield changed(nodes.steps, qid, step + more), qid
+                yield with_step(nodes.steps, qid, step + more), qid
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
-    """Go from a passing node to finer passing ones of lower rank, as far as there are any.
+    """Walk greedily from a passing node to finer passing nodes of lower rank; return the last one.
 
     Args:
         nodes: The lattice.
@@ -113,7 +113,7 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
     while gains:
         # The QID itself breaks ties, else the order in which gains were put in would decide.
         qid = max(gains, key=lambda qid: (gains[qid], -qid))
-        finer = changed(current, qid, current[qid] - 1)
+        finer = with_step(current, qid, current[qid] - 1)
         found = nodes.see(finer)
         # What fails, fails at every finer node; what is no gain now may be one later, but is left for the next walk.
         if found.least > nodes.most_suppressed or nodes.rank(finer, found) >= nodes.rank(current, seen):
@@ -135,12 +135,15 @@ def _gain(nodes: Evaluations, seen: NodeRollUp, found: NodeRollUp, weight: float
 
 
 def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
-    """Go from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes."""
+    """Walk greedily from a node to coarser nodes until one passes; return it.
+
+    Cheap steps come first, or those that also save many records, by ``weight``.
+    """
     current, seen = start, nodes.see(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}
     while seen.least > nodes.most_suppressed:
         qid = min(costs, key=lambda qid: (costs[qid], -qid))
-        coarser = changed(current, qid, current[qid] + 1)
+        coarser = with_step(current, qid, current[qid] + 1)
         found = nodes.see(coarser)
         # A model that looks at sensitive values may ask a coarser node to suppress more.
         saved = max(seen.least - found.least, 0) / (nodes.most_suppressed + 1) + TINY
@@ -163,15 +166,18 @@ MOST_REGIONS = 50_000
 
 
 class Region(NamedTuple):
-    """All nodes from ``low`` to ``high``, of which none that passes has a value below ``bound``; the lowest bound is taken first."""
+    """All nodes from ``low`` to ``high``, with a lower bound on the value of its passing nodes.
+
+    The region of the lowest bound is taken first.
+    """
 
     bound: int | float
     low: Steps
     high: Steps
 
 
-class Branching:
-    """Searches the lattice above a root histogram by branch and bound.
+class BranchAndBound:
+    """Branch-and-bound search of the lattice above a root histogram.
 
     Args:
         root: The root histogram.
@@ -190,7 +196,7 @@ class Branching:
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
-        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = unwatched,
+        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = ignore_progress,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
         self._nodes = Evaluations(*given, sensitive, prices, persons, report_progress)
@@ -199,7 +205,10 @@ class Branching:
         self._stack: list[Region] = []
 
     def run(self) -> SearchResult | None:
-        """Return the best node that was found, or None if none was; without a limit to the effort, if none passes."""
+        """Return the best node that was found within the effort, or None.
+
+        Without a limit to the effort, None means that no node passes.
+        """
         nodes = self._nodes
         self._heap = [Region(0, nodes.bottom, nodes.top)]
         try:
@@ -207,7 +216,7 @@ class Branching:
             if not nodes.passes(nodes.top):
                 return None
             self._heap = [Region(nodes.bound(nodes.bottom, nodes.top), nodes.bottom, nodes.top)]
-            self._search(hunt(nodes))
+            self._search(improve_by_walks(nodes))
         except SpentError:
             pass
         return self._found()
@@ -230,12 +239,12 @@ class Branching:
         )
 
     def _size(self, region: Region) -> int:
-        """Count the nodes of a region, those whose levels merge nothing too."""
+        """Count the nodes of a region, including levels that merge no groups."""
         spans = zip(self._nodes.levels, region.low, region.high, self._nodes.lattice.levels, strict=True)
         return prod((levels[high + 1] if high + 1 < len(levels) else most) - levels[low] for levels, low, high, most in spans)
 
     def _search(self, hunting: Iterator[None]) -> None:
-        """Branch until nothing is open; half the effort goes into finding better nodes, until that comes to its end."""
+        """Branch until no region is open; spend half the effort on walks to better nodes while these succeed."""
         nodes, hunted, hunts = self._nodes, 0, True
         while self._heap or self._stack:
             before = nodes.spent
@@ -263,7 +272,7 @@ class Branching:
             self._stack.append(region)
 
     def _branch(self, region: Region) -> list[Region]:
-        """Narrow a region and splits it, at the QID that bounds it best, into the coarsest level of that QID and the others."""
+        """Narrow a region and split it at the QID with the best bounds: its coarsest level, and the others."""
         nodes = self._nodes
         narrow = self._narrowed(region)
         if narrow is None or narrow.low == narrow.high:
@@ -273,44 +282,44 @@ class Branching:
 
         def promise(qid: int) -> tuple[int | float, float, int]:
             # Ties go to the more important QID, so that the walk is the same on every machine.
-            return nodes.bound_within(bound, changed(low, qid, high[qid]), high), nodes.rise(qid, low, high), -qid
+            return nodes.bound_within(bound, with_step(low, qid, high[qid]), high), nodes.rise(qid, low, high), -qid
 
         qid = max(wide, key=promise)
-        coarse, fine = changed(low, qid, high[qid]), changed(high, qid, high[qid] - 1)
+        coarse, fine = with_step(low, qid, high[qid]), with_step(high, qid, high[qid] - 1)
         children = [Region(nodes.bound_within(bound, coarse, high), coarse, high)]
         if nodes.passes(fine):
             children.append(Region(nodes.bound_within(bound, low, fine), low, fine))
         return [child for child in children if not nodes.beaten(*child)]
 
     def _narrowed(self, region: Region) -> Region | None:
-        """Take off a region what fails and what is no better than the best; None if nothing is left."""
+        """Return a region without levels that fail or cannot beat the best node; None if it is empty."""
         nodes, (bound, low, high) = self._nodes, region
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def holds(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
-                finer = changed(high, qid, step)
+                finer = with_step(high, qid, step)
                 return nodes.passes(finer) and not nodes.beaten(nodes.bound_within(region.bound, low, finer), low, finer)
 
             if finest < coarsest:
-                low = changed(low, qid, _first(holds, finest, coarsest))
+                low = with_step(low, qid, _first(holds, finest, coarsest))
         bound = nodes.bound_within(bound, low, high)
         if nodes.beaten(bound, low, high):
             return None
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def cut(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
-                coarser = changed(low, qid, step)
+                coarser = with_step(low, qid, step)
                 return nodes.beaten(nodes.bound_within(region.bound, coarser, high), coarser, high)
 
             if finest < coarsest and cut(coarsest):
-                high = changed(high, qid, _first(cut, finest + 1, coarsest) - 1)
+                high = with_step(high, qid, _first(cut, finest + 1, coarsest) - 1)
                 if not nodes.passes(high):
                     return None
         return Region(bound, low, high)
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number from ``low`` on for which something holds that holds from some number on, ``high`` at the latest."""
+    """Return the first number from ``low`` on for which a monotone predicate holds, at most ``high``."""
     if holds(low):
         return low
     while high - low > 1:

@@ -1,15 +1,14 @@
-"""The optimum over the whole lattice where no single root histogram fits the memory, with a certificate (papers/skald.txt, III.B, goes as
-far as one root).
+"""The certified optimum of the complete lattice where no single root histogram fits the memory.
 
-A node that no counted root is finer than could still be the best. It is excluded where
+papers/skald.txt, III.B, goes as far as one root. A node that no counted root is finer than could still be the best. It is excluded where
 
 - a coarser node fails: then it fails too;
 - it surely holds more than N/k + limit·N cells: each published class holds k records, each cell of a suppressed class one at least;
 - Σ|E|² is surely above the best value found: splitting a cell of c records into m leaves at least c²/m (Cauchy-Schwarz).
 
-What is left is covered by further roots, each as fine as the memory allows, until nothing is left: then the optimum is certified. None of
-the three is an estimate; a node is never excluded wrongly. A HyperLogLog would err to both sides; marks that distinct cells may share
-(``LinearCounting``) err to one, the safe one.
+The nodes that are not excluded are covered by further roots, each as fine as the memory allows, until no node is left: then the optimum
+is certified. None of the three is an estimate; a node is never excluded wrongly. A HyperLogLog would err to both sides; marks that
+distinct cells may share (``LinearCounting``) err to one, the safe one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import Rank, Search, SearchResult, unwatched
+from core.lattice.search import Rank, Search, SearchResult, ignore_progress
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 
@@ -43,7 +42,7 @@ PersonsOf = Callable[[Histogram], CellPersons | None]
 
 @dataclass
 class Examination:
-    """Examines a whole lattice root by root.
+    """Search of a complete lattice by several root histograms, one after the other.
 
     Attributes:
         hierarchies: One per QID in job order.
@@ -73,7 +72,7 @@ class Examination:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons_of: PersonsOf = lambda root: None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
@@ -95,12 +94,12 @@ class Examination:
         self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
 
     def run(self, first: Histogram, count: Count, has_too_many_cells: HasTooManyCells) -> SearchResult | None:
-        """Return the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
+        """Return the best node of the complete lattice, with the number of nodes left unexamined.
 
         Args:
             first: Histogram of the first root.
             count: Counts the histograms of further roots, in the order given.
-            has_too_many_cells: Tells of each node whether it surely has more than so many occupied cells.
+            has_too_many_cells: Returns for each node whether it surely has more than so many occupied cells.
 
         Returns:
             None if no node passes.
@@ -127,7 +126,7 @@ class Examination:
         )
 
     def _examine(self, histogram: Histogram) -> None:
-        """Search the lattice above a root, with all that is known of it, and takes over what is learnt."""
+        """Search the lattice above one root, and record verdicts and bounds."""
         above = self.lattice.above(histogram.node)
         best = self._best[0] if self._best else None
         known = self._tags[above].copy()
@@ -165,7 +164,7 @@ class Examination:
         self._bound_finer(search)
 
     def _spread(self) -> None:
-        """What is finer than a failing node fails; what is coarser than a passing one passes."""
+        """Mark all nodes finer than a failing node as failing, and all coarser than a passing one as passing."""
         fails, passes = self._tags == FAILS, self._tags == PASSES
         for axis in range(fails.ndim):
             fails = np.flip(np.logical_or.accumulate(np.flip(fails, axis), axis), axis)
@@ -174,14 +173,14 @@ class Examination:
         self._tags[passes] = PASSES
 
     def _open(self) -> NDArray[np.bool_]:
-        """Return which nodes could still be better than the best found."""
+        """Return a mask of the nodes that could still be better than the best node found."""
         rest: NDArray[np.bool_] = ~self._seen & (self._tags != FAILS)
         return rest & (self._bounds <= float(self._best[0][0])) if self._best else rest
 
     def _bound_finer(self, search: Search) -> None:
-        """Bounds the objective of nodes that are not above a root by that of their join with it; prices tell it beforehand.
+        """Bound the objective of open nodes by the bound of their join with a searched root.
 
-        C_avg is no exception: m times the cells are at most m times the classes.
+        Objectives with prices are bounded beforehand. C_avg is no exception: m times the cells are at most m times the classes.
         """
         if self.prices:
             return
@@ -200,7 +199,7 @@ class Examination:
             self._bounds[node] = max(self._bounds[node], np.nextafter(np.nextafter(bound, 0), 0))
 
     def _next_roots(self, rest: NDArray[np.bool_], most: int) -> list[Node]:
-        """Choose nodes that fit and are finer than as many open nodes as can be, one after the other."""
+        """Choose root nodes that fit the memory and cover as many open nodes as possible, greedily."""
         rest = rest.copy()
         roots: list[Node] = []
         fits = np.zeros(rest.shape, np.bool_)
@@ -216,7 +215,9 @@ class Examination:
         return roots
 
     def _sparse_roots(self, rest: NDArray[np.bool_], has_too_many_cells: HasTooManyCells, most: int) -> list[Node] | None:
-        """Exclude nodes with too many cells to pass, the coarsest first, and return those with few enough as roots.
+        """Exclude nodes with too many cells to pass, and return the others that fit as roots.
+
+        The coarsest nodes come first.
 
         Returns:
             None if the rest can be neither excluded nor counted.
@@ -237,7 +238,7 @@ class Examination:
 
 
 def _parts(hierarchy: Hierarchy) -> list[list[int]]:
-    """Return, by finer and coarser level, into how many groups a group can fall apart."""
+    """Return the greatest number of groups that one group splits into, by finer and coarser level."""
     return [
         [int(np.bincount(hierarchy.rolled(fine, coarse)).max()) if fine < coarse else 1 for coarse in range(hierarchy.levels)]
         for fine in range(hierarchy.levels)

@@ -1,9 +1,10 @@
-"""What Σ over all cells |E|² of a node is likely to be before it is counted: a guess of what is worth counting, never a bound.
+"""The expected sum of squared class sizes of a node, estimated before the node is counted.
 
-Were QIDs independent, two records would share a cell as often as they share the groups of all QIDs, which the marginal counts tell:
-N² · Π Σ p². Real QIDs are not, and by how much is known wherever a node was counted. Between a finer and a coarser such node the ratio of
-what is to what would be is interpolated, its logarithm by that of the product. A guess that is wrong costs a roll-up more, or a region that
-is split once more; what is found and what is proved are the same (core/lattice/branch_and_bound.py).
+It is a guess of which nodes to count, never a bound. Were QIDs independent, two records would share a cell as often as they share the
+groups of all QIDs, which follows from the marginal counts: N² · Π Σ p². Real QIDs are not independent; the ratio of the true to the
+expected sum is known for counted nodes. Between a finer and a coarser counted node its logarithm is interpolated by that of the product.
+A wrong guess costs one more roll-up, or one more split of a region; the node that is found, and the proof, are the same
+(core/lattice/branch_and_bound.py).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from core.losses.losses import sum_of_squares
 
 
 class ExpectedSquareSums:
-    """Guesses for the nodes above a root.
+    """Estimates of Σ over all cells |E|² for the nodes above a root.
 
     Args:
         root: The root histogram.
         hierarchies: One per QID; further axes of the root are left out of account.
-        levels: The levels of each QID that a step stands for, one list per QID or more.
+        levels: The level of each step, one list per QID or more.
     """
 
     def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], levels: Sequence[Sequence[int]]) -> None:
@@ -36,15 +37,15 @@ class ExpectedSquareSums:
         ]
 
     def rise(self, qid: int, low: int, high: int) -> float:
-        """Return by how many powers of two the guess rises where a QID goes from one step to a coarser one."""
+        """Return the rise in log2 of the estimate where one QID goes from a step to a coarser one."""
         return self._shared[qid][high] - self._shared[qid][low]
 
     def between(self, steps: Sequence[int], fine: tuple[Sequence[int], int], coarse: tuple[Sequence[int], int]) -> float:
-        """Guess Σ over all cells |E|² of a node between two that were counted.
+        """Estimate Σ over all cells |E|² of a node between two counted nodes.
 
         Args:
             steps: The node.
-            fine: The steps of a node that is nowhere coarser, and what its cells come to.
+            fine: The steps of a node that is nowhere coarser, and its Σ |E|².
             coarse: The same of one that is nowhere finer.
         """
         low, here, high = self._apart(fine[0]), self._apart(steps), self._apart(coarse[0])
@@ -53,7 +54,7 @@ class ExpectedSquareSums:
         return _power(here + below + (above - below) * way) + self._records
 
     def _apart(self, steps: Sequence[int]) -> float:
-        """Return the logarithm of the pairs of records that would share a cell, each pair twice, if QIDs were independent."""
+        """Return log2 of the ordered pairs of records that would share a cell if QIDs were independent."""
         return sum((shared[step] for shared, step in zip(self._shared, steps, strict=False)), start=2 * _logarithm(self._records))
 
     def _ratio(self, apart: float, squares: int) -> float:
@@ -67,14 +68,15 @@ def _records(root: Histogram, qid: int, hierarchy: Hierarchy, level: int) -> np.
 
 
 def _logarithm(number: float) -> float:
-    """Return a binary logarithm, straight between powers of two: what C libraries make of logarithms differs in the last bit, and the way
-    that a search takes must not.
+    """Return a binary logarithm, interpolated linearly between powers of two.
+
+    Logarithms of C libraries differ in the last bit, and the course of a search must not.
     """
     mantissa, exponent = frexp(number)
     return exponent - 2 + 2 * mantissa
 
 
 def _power(logarithm: float) -> float:
-    """Return the number that has a ``_logarithm``."""
+    """Return the number with the given ``_logarithm``."""
     whole = floor(logarithm)
     return ldexp(1 + logarithm - whole, whole)

@@ -1,4 +1,7 @@
-"""The lattice of nodes and predictive tagging over it (papers/skald.txt, II.B and III.B; El Emam et al. 2009)."""
+"""The lattice of generalisation nodes and predictive tagging over it.
+
+papers/skald.txt, II.B and III.B; El Emam et al. 2009.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ LARGEST = 1 << 18
 
 @dataclass(frozen=True)
 class Lattice:
-    """All nodes at or above a root.
+    """The lattice of all nodes at or above a root.
 
     Attributes:
         levels: Number of levels of each QID's hierarchy.
@@ -35,12 +38,12 @@ class Lattice:
 
     @classmethod
     def from_exact_values(cls, levels: Sequence[int]) -> Lattice:
-        """Return the lattice whose root leaves all values as they are."""
+        """Return the lattice whose root is the node of exact values (level 0 of every QID)."""
         return cls(tuple(levels), (0,) * len(levels))
 
     @classmethod
     def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
-        """Return the lattice of the nodes that may be published."""
+        """Return the lattice of the nodes that hierarchies permit to be published."""
         return cls.above_root(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
 
     @classmethod
@@ -50,7 +53,7 @@ class Lattice:
 
     @cached_property
     def top(self) -> Node:
-        """The coarsest node: one group per QID."""
+        """The coarsest node: the highest level of every QID, with one group each."""
         return tuple(level - 1 for level in self.levels)
 
     @property
@@ -60,7 +63,7 @@ class Lattice:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes."""
+        """Number of nodes of the lattice."""
         return prod(self.shape)
 
     @cached_property
@@ -73,20 +76,20 @@ class Lattice:
         return tuple(level - first for level, first in zip(node, self.root, strict=True))
 
     def at(self, position: Sequence[int] | int) -> Node:
-        """Return the node at an index, given per axis or flat."""
+        """Return the node at an array index, given per axis or flat."""
         index = self.axes_of(position) if isinstance(position, int) else position
         return tuple(step + first for step, first in zip(index, self.root, strict=True))
 
     def axes_of(self, flat: int) -> tuple[int, ...]:
-        """Return the index per axis of a flat one."""
+        """Return the index per axis of a flat index."""
         return tuple(int(step) for step in np.unravel_index(flat, self.shape))
 
     def above(self, node: Node) -> tuple[slice, ...]:
-        """Return the slices of a node and all that are coarser."""
+        """Return the slices that select a node and all coarser nodes."""
         return tuple(slice(step, None) for step in self.position(node))
 
     def below(self, node: Node) -> tuple[slice, ...]:
-        """Return the slices of a node and all that are finer."""
+        """Return the slices that select a node and all finer nodes."""
         return tuple(slice(None, step + 1) for step in self.position(node))
 
     def __iter__(self) -> Iterator[Node]:
@@ -94,7 +97,10 @@ class Lattice:
 
     @cached_property
     def imprecision(self) -> NDArray[np.int64]:
-        """Σ level / highest level of each node, in the lattice's shape, as whole multiples of 1 / ``unit`` so that ties are exact."""
+        """Σ level / highest level of each node, in the lattice's shape.
+
+        As whole multiples of 1 / ``unit``, so that ties are exact.
+        """
         total = np.zeros((1,) * len(self.shape), np.int64)
         for axis, (first, size) in enumerate(zip(self.root, self.shape, strict=True)):
             shape = [1] * len(self.shape)
@@ -104,26 +110,32 @@ class Lattice:
 
     @cached_property
     def unit(self) -> int:
-        """The least common multiple of the highest levels."""
+        """The least common multiple of the highest levels, the denominator of ``imprecision``."""
         return lcm(*(max(highest, 1) for highest in self.highest or self.top))
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """What one level of each QID adds to ``imprecision``; kept, because with hundreds of QIDs a node would take as many divisions."""
+        """The increase of ``imprecision`` by one level of each QID.
+
+        Cached, because with hundreds of QIDs a node would take as many divisions.
+        """
         return tuple(self.unit // max(highest, 1) for highest in self.highest or self.top)
 
     def precision(self, node: Node) -> Fraction:
-        """Return Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
+        """Return Sweeney's Prec = 1 − mean(level / highest level) of a node as an exact fraction.
+
+        A QID with one level counts as not generalised.
+        """
         # In floats sums that are equal differ in the last bit (0.1 + 0.2 is not 0.3), and that would decide ties.
         return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
 
     def imprecision_of(self, node: Node) -> int:
-        """Return the entry of ``imprecision`` for one node."""
+        """Return Σ level / highest level of one node, in units of 1 / ``unit``."""
         return sum(level * step for level, step in zip(node, self.steps, strict=True))
 
 
 def join(first: Node, second: Node) -> Node:
-    """Return the finest node that is at least as coarse as both."""
+    """Return the finest node that is at least as coarse as both nodes."""
     return tuple(map(max, first, second))
 
 
@@ -148,7 +160,9 @@ def middle_first(lattice: Lattice) -> NDArray[np.intp]:
 
 
 def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
-    """Label every node by predictive tagging: what is coarser than a passing node passes, what is finer than a failing one fails.
+    """Label every node of a lattice as passing or failing by predictive tagging.
+
+    What is coarser than a passing node passes, what is finer than a failing one fails.
 
     From the middle of the middle level outwards, each node not yet labelled is taken with a chain of such nodes below and above it, and the
     chain is bisected: a chain of n nodes costs log2(n) answers (the idea of Flash; Kohlmayer et al. 2012).
@@ -185,7 +199,7 @@ def _label(tags: NDArray[np.int8], label: np.int8) -> None:
 
 
 def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> list[tuple[int, ...]]:
-    """Walk from a position through unlabelled neighbours, one level of one QID at a time, as far as it goes."""
+    """Return the longest path of unlabelled positions from a start, one level of one QID at a time."""
     path: list[tuple[int, ...]] = []
     current = start
     while True:
@@ -201,7 +215,10 @@ def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> 
 
 
 def most_precise(lattice: Lattice, tags: NDArray[np.int8]) -> Node | None:
-    """Return the passing node of best precision, ties by the order of importance (the first QID as fine as possible), or None."""
+    """Return the passing node of best precision, or None if no node passes.
+
+    Ties go to the node that is finest on the first, most important QID.
+    """
     if not (tags == PASSES).any():
         return None
     # argmin takes the first of equals, and the first in C order is finest on the most important QID.
@@ -214,17 +231,22 @@ BYTES_PER_CODE = 4
 
 
 def bins(hierarchies: Sequence[Hierarchy], node: Node) -> int:
-    """Return N_data of eq. 1: the product of the axes at a node, and one bin for suppressed records."""
+    """Return the number of bins of a dense histogram at a node (N_data of eq. 1).
+
+    It is the product of the axes, and one bin for suppressed records.
+    """
     return prod(hierarchy.axes[level] for hierarchy, level in zip(hierarchies, node, strict=True)) + 1
 
 
 def most_cells(hierarchies: Sequence[Hierarchy], node: Node, records: int) -> int:
-    """Return an upper bound on the occupied cells of a node: no more than its groups combine to, no more than there are records."""
+    """Return an upper bound on the occupied cells of a node: its groups' product or the number of records."""
     return min(records, prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
 
 
 def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
-    """Return the root of ``root: dense``: the most precise node with N_data ≤ N_RAM (eq. 2), or None if even the top is too large.
+    """Return the most precise node whose dense histogram fits the memory (``root: dense``), or None.
+
+    Its N_data is at most N_RAM (eq. 2).
 
     Args:
         hierarchies: One per QID in job order.
@@ -233,12 +255,14 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
     lattice = Lattice.allowed(hierarchies)
     budget = memory // BYTES_PER_BIN
     if lattice.nodes > LARGEST:
-        return extended(lattice, lambda node: bins(hierarchies, node), budget)
+        return fitting_node(lattice, lambda node: bins(hierarchies, node), budget)
     return most_precise(lattice, tag(lattice, lambda node: bins(hierarchies, node) <= budget))
 
 
 def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -> Node | None:
-    """Return the root of ``root: occupied``: the most precise node whose occupied cells surely fit.
+    """Return the most precise node whose occupied cells surely fit the memory, or None.
+
+    It is the root of ``root: occupied``.
 
     A cell costs up to 64 bytes while the lattice is searched: codes, count, packed key and the sort of a roll-up.
 
@@ -251,21 +275,22 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
     if lattice.nodes > LARGEST:
         # So many QIDs make the codes of a cell the larger part of it.
         wide = memory // (BYTES_PER_CELL + BYTES_PER_CODE * len(hierarchies))
-        return extended(lattice, lambda node: most_cells(hierarchies, node, records), wide)
+        return fitting_node(lattice, lambda node: most_cells(hierarchies, node, records), wide)
     budget = memory // BYTES_PER_CELL
     return most_precise(lattice, tag(lattice, lambda node: most_cells(hierarchies, node, records) <= budget))
 
 
-def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
-    """Return a fine node that fits, of a lattice too large to hold: the finest if it does, else one that no finer neighbour of fits.
+def fitting_node(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
+    """Return a fine node whose size fits the budget, in a lattice too large to hold, or None.
 
-    From the top, one level at a time is made finer: that which multiplies the size least for the precision that it gains, ties by the order
-    of importance. The most precise of all nodes that fit may be another.
+    It is the finest node if that fits, else a node that has no finer neighbour which fits. From the top, one level at a time is made
+    finer: the one that multiplies the size least for the precision that it gains, ties by the order of importance. The most precise of
+    all nodes that fit may be another.
 
     Args:
         lattice: The nodes that may be published.
         size: What a node takes; no less for a finer one.
-        budget: What there is.
+        budget: The largest size that fits.
     """
     finest = lattice.root
     if size(finest) <= budget:
@@ -285,5 +310,8 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
 
 
 def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
-    """Return the levels of the axis on which two nodes differ: a step along it gains a precision of one over that."""
+    """Return the number of levels of the axis on which two nodes differ.
+
+    A step along it gains a precision of one over that.
+    """
     return next(highest for highest, high, low in zip(lattice.highest or lattice.top, node, finer, strict=True) if high != low)

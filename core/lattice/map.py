@@ -1,4 +1,4 @@
-"""What a search found out about every node of the lattice, and the part of it that a picture can show."""
+"""The status of every lattice node after a search, and the part of it that a picture shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Statuses = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node of the picture: its levels, and whether it ``fails``, ``passes``, was ``cut`` or is ``unexamined``."""
+    """A node of the lattice picture, with its levels and status.
+
+    The status is ``fails``, ``passes``, ``cut`` or ``unexamined``.
+    """
 
     node: Node
     status: str
@@ -29,7 +32,7 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class LatticeMap:
-    """The figures of a picture of the lattice; no value of the data is in it.
+    """The counts and nodes shown in a picture of the lattice; it contains no value of the data.
 
     Attributes:
         name: Of the job.
@@ -51,7 +54,7 @@ class LatticeMap:
 
 
 def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice: Lattice) -> Statuses:
-    """Return what is known of the nodes above one root.
+    """Return the status of each node above a root, in the lattice's shape.
 
     A node that was rolled up passes or fails by its own count; of the others, tagging says which fail, and those that could not be better
     than the best were cut by the bound.
@@ -69,9 +72,10 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
 
 
 def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice, allowed: Node) -> Statuses:
-    """Widen the statuses above one root to the whole lattice: where the join with the root fails, the finer node fails too.
+    """Extend the statuses above one root to the complete lattice.
 
-    ``allowed`` is the finest node that may be published.
+    Where the join with the root fails, the finer node fails too; other nodes are unexamined. ``allowed`` is the finest node that may be
+    published.
     """
     steps = [np.maximum(np.arange(levels) - first, 0) for levels, first in zip(lattice.levels, lattice.root, strict=True)]
     known = np.where(passing[np.ix_(*steps)], UNEXAMINED, FAILED)
@@ -83,7 +87,7 @@ def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice,
 
 
 def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> LatticeMap:
-    """Take what a picture shows from the statuses of all nodes.
+    """Build the map of a lattice picture from the statuses of all nodes.
 
     Args:
         name: Of the job.
@@ -103,7 +107,10 @@ def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> La
 
 
 def _neighbourhood(lattice: Lattice, node: Node) -> NDArray[np.bool_]:
-    """Return the nodes above and those below a node, each as many levels away as fit side by side: one at least, three at most."""
+    """Return a mask of the nodes above and below a node that fit in the picture.
+
+    They are one to three levels away, as many as fit in a row.
+    """
     shown = np.zeros(lattice.shape, np.bool_)
     for sign, side in ((1, lattice.above(node)), (-1, lattice.below(node))):
         comparable = np.zeros(lattice.shape, np.bool_)

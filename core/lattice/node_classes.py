@@ -1,4 +1,4 @@
-"""The classes of a node as a search looks at them, whether k counts records or persons."""
+"""The classes of a lattice node as a search counts them, whether k counts records or persons."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Parts = Literal["any", "root"]
 
 
 class RolledClasses(NamedTuple):
-    """The classes of a node.
+    """The classes of a node, and the cells that make up each class.
 
     Attributes:
-        table: Records, and units exact enough to tell which classes have fewer than k; exact where that is asked for.
+        table: Records, and units exact enough to find the classes with fewer than k; exact where that is asked for.
         parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these.
     """
 
@@ -38,7 +38,7 @@ class RolledClasses(NamedTuple):
 
 
 class NodeClasses(ABC):
-    """Counts the classes of nodes.
+    """Counter of the classes of lattice nodes.
 
     Attributes:
         adds_up: Whether the units of a class are those of its cells one by one.
@@ -52,22 +52,22 @@ class NodeClasses(ABC):
     @property
     @abstractmethod
     def units(self) -> int:
-        """How many different units there are in all."""
+        """The number of different units (records or persons) in all."""
 
     @property
     def histograms_rolled_up(self) -> int:
-        """How many histograms were rolled up."""
+        """The number of histograms that were rolled up."""
         return self._rolled.made
 
     @abstractmethod
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
-        """Return the classes of a node.
+        """Return the equivalence classes of a node, with their records and units.
 
         Args:
             node: Level of each axis.
             keep: Whether coarser nodes will be asked for.
-            exact: Whether it matters how many have a sensitive value, not only whether anybody does, and how many units a class has where
-                the objective is of these.
+            exact: Whether it matters how many have a sensitive value, not only whether any unit has it, and how many units a class has
+                where the objective is of these.
         """
 
 
@@ -126,7 +126,7 @@ def node_classes(
     root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain],
     persons: CellPersons | None, k: int, parts: Parts, *, of_units: bool = False,
 ) -> NodeClasses:  # fmt: skip
-    """Return what counts the classes of the nodes above a root.
+    """Return the counter of classes for the nodes above a root.
 
     Args:
         root: The root histogram.
@@ -151,12 +151,12 @@ Levels = NDArray[np.float64]
 
 
 class SuppressionPenalties:
-    """Prices of suppression.
+    """The added cost of suppressing records, by QID and level.
 
     Args:
         prices: Of the objective.
         hierarchies: One per axis; those of sensitive columns, the last ones, have no prices.
-        finer: Whether the levels below those of a node are looked at too. If not, it is told as low for them as at the node.
+        finer: Whether the levels below those of a node are looked at too. If not, their penalty is the one at the node, which is as low.
     """
 
     def __init__(self, prices: LevelPrices, hierarchies: Sequence[Hierarchy], *, finer: bool = False) -> None:
@@ -164,13 +164,16 @@ class SuppressionPenalties:
         self._coarser: dict[tuple[int, int], NDArray[np.uint32]] = {}
 
     def of(self, lost: Cells, node: Node) -> Levels:
-        """Return what suppressing cells adds to their price at each level up to those of a node.
+        """Return the added cost of suppressing cells at each level up to those of a node.
 
-        Below the levels of the cells it is told as low as it is there. The same in whatever order the cells come.
+        Below the levels of the cells the cost is as low as at these levels. The order of the cells does not matter.
 
         Args:
             lost: The cells, at the node or finer.
             node: Level of each axis.
+
+        Returns:
+            Shape (QIDs, levels).
         """
         told = np.zeros((len(self._extra), max(node) + 1))
         for qid, (extra, codes) in enumerate(zip(self._extra, lost.codes.T, strict=False)):
@@ -195,5 +198,8 @@ class SuppressionPenalties:
 
 
 def suppression_penalty_at(node: Node, levels: Levels) -> float:
-    """Return what is added at a node that is nowhere coarser than what it was told of."""
+    """Return the added cost of suppression at a node, summed over QIDs.
+
+    The node must be nowhere coarser than the node of ``levels``.
+    """
     return float(sum((each[level] for each, level in zip(levels, node, strict=False)), start=0.0))

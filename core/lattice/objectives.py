@@ -1,9 +1,9 @@
-"""What the search minimises: objectives that need the counts of a node, and those that have prices.
+"""The objectives of the lattice search: computed from a node's class counts, or from prices.
 
-The cost without suppression of the latter is a sum over QIDs, known for every node before a cell is counted. Precision, both certainty
-penalties and non-uniform entropy charge a record for each QID by the group that it is published with, so that Σ over QIDs and groups of
+The cost without suppression by prices is a sum over QIDs, known for every node before a cell is counted. Precision, both certainty
+penalties and non-uniform entropy charge a record for each QID by the group that it is published with. So Σ over QIDs and groups of
 price times marginal count needs the domains alone. It is monotone: a coarser group is never cheaper. A suppressed record costs no less
-than a published one, so the sum is a lower bound of the cost with suppression too, and a node whose bound is above the best cost is cut
+than a published one, so the sum is a lower bound of the cost with suppression too. A node whose bound is above the best cost is cut
 with everything coarser, uncounted.
 """
 
@@ -30,7 +30,7 @@ ROUNDING = 1 - 1e-12
 
 
 class NodeRegion(NamedTuple):
-    """The nodes between two, of which the finer was rolled up; all that a lower bound can be made of.
+    """The figures of all nodes between two nodes, from which a lower bound is computed.
 
     Attributes:
         records: N, or the number of persons where the objective is of units and these are persons.
@@ -57,7 +57,7 @@ class NodeRegion(NamedTuple):
 
 @dataclass(frozen=True)
 class Counting:
-    """An objective that needs the counts of a node; lower is better, and no value is negative.
+    """An objective computed from the class counts of a node; lower is better, and no value is negative.
 
     Attributes:
         value: Of a node: ``(loss, released, published classes)``.
@@ -79,7 +79,9 @@ class Counting:
 
 @dataclass(frozen=True)
 class Pricing:
-    """An objective that charges a record for the group of each QID that it is published with; lower is better, no price is negative.
+    """An objective that charges each record for its published group in each QID; lower is better.
+
+    No price is negative.
 
     Attributes:
         groups: The price of each group of a level, shape (groups,): ``(hierarchy, domain, level)``. Never lower at a coarser level. Left
@@ -88,7 +90,7 @@ class Pricing:
         withheld: The price of a suppressed value.
         relative: Whether what the values themselves cost is taken off.
         told: Whether the value is published under the objective's own name, because no loss of every release says it. Only one that follows
-            from labels may be: two sources with the same labels tell the same.
+            from labels may be: two sources with the same labels publish the same.
     """
 
     groups: Callable[[Hierarchy, Domain, int], Floats] | None = None
@@ -99,7 +101,10 @@ class Pricing:
 
 
 def _squares(region: NodeRegion) -> int | float:
-    """Bounds DM*: s² is as large as what must be suppressed at the coarsest node makes it (core/lattice/branch_and_bound.py)."""
+    """Return a lower bound of DM* in a region; s is the number of suppressed records.
+
+    s² is as large as the records that must be suppressed at the coarsest node make it (core/lattice/branch_and_bound.py).
+    """
     most = min(region.most_suppressed, region.least_fine) if region.alone else region.most_suppressed
     # s · (s − k) is a parabola with its least at k/2; for odd k both whole neighbours give the same.
     suppressed = min(max(region.k // 2, region.least), most)
@@ -142,7 +147,7 @@ def _steps(hierarchies: Sequence[Hierarchy]) -> list[Floats]:
 
 @dataclass(frozen=True, eq=False)
 class LevelPrices:
-    """What the levels of each axis cost; lower is better.
+    """The cost of each level on each axis of the lattice; lower is better.
 
     Attributes:
         base: Per axis, shape (levels,): the cost of all records if none is suppressed.
@@ -155,7 +160,10 @@ class LevelPrices:
     weights: tuple[float, ...] = ()
 
     def floor(self, lattice: Lattice) -> Floats:
-        """Return the lower bound of every node, in the lattice's shape, rounded down a little: a node that could win is never cut."""
+        """Return the lower bound of every node's cost, in the lattice's shape.
+
+        It is rounded down a little, so that a node that could win is never cut.
+        """
         total = np.zeros((1,) * len(self.base))
         spans = zip(self.base, lattice.root, lattice.levels, strict=True)
         for costs in np.ix_(*(cost[first:levels] for cost, first, levels in spans)):
@@ -164,7 +172,11 @@ class LevelPrices:
         return np.where(total > 0, total * ROUNDING, total)
 
     def weighted(self, weights: Sequence[float]) -> LevelPrices:
-        """Return the same prices with those of each QID times its weight, shape (QIDs,); axes after them cost nothing anyway."""
+        """Return the prices with those of each QID times its weight.
+
+        Args:
+            weights: Shape (QIDs,); further axes cost nothing anyway.
+        """
         if not weights:
             return self
         each = (*weights, *(1.0,) * (len(self.base) - len(weights)))
@@ -173,7 +185,10 @@ class LevelPrices:
         return LevelPrices(base, extra, tuple(weights))
 
     def cost(self, node: Node) -> float:
-        """Return the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.node_classes`` tells the rest."""
+        """Return the cost of a node if no record is suppressed.
+
+        The penalty of suppression is in ``core.lattice.node_classes``.
+        """
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])
@@ -184,7 +199,7 @@ def prices_of(
     objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
     weights: Sequence[float] = (),
 ) -> LevelPrices | None:  # fmt: skip
-    """Return the prices of an objective, or None for one that needs counts.
+    """Return the level prices of an objective, or None for an objective of class counts.
 
     Args:
         objective: Its name in a job.
@@ -219,21 +234,22 @@ def prices_of(
 
 
 def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Return the distinct values of each group over those of the domain, 0 for a single one: shape (groups,)."""
+    """Return the share of the domain's values in each group, 0 for single values, shape (groups,)."""
     sizes = np.bincount(hierarchy.groups[level])
     return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
 
 
 def bits(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Return log2 of the records of each group in the whole source, shape (groups,): what a record loses against its value is the
-    difference to that at level 0.
+    """Return log2 of the source records in each group, shape (groups,).
+
+    The loss of a record against its value is the difference from this figure at level 0.
     """
     values = np.append(domain.counts, domain.nulls)[: domain.size]
     return np.log2(np.bincount(hierarchy.groups[level], weights=values))
 
 
 def _first_level(domain: Domain, qid: int, left: Histogram | None) -> tuple[int, NDArray[np.int64]]:
-    """Return the finest level that records are counted at, and how many there are of each of its groups."""
+    """Return the finest level at which records are counted, and the records of each of its groups."""
     if left is None:
         return 0, np.append(domain.counts, domain.nulls)[: domain.size]
     return left.node[qid], np.bincount(left.codes[:, qid], weights=left.counts, minlength=left.packing.sizes[qid]).astype(np.int64)
@@ -250,7 +266,7 @@ ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), rel
 
 
 def objective_of(name: str) -> Counting | Pricing:
-    """Return the code of an objective by the name that a job calls it."""
+    """Return the objective that has the given name in a job."""
     found: Counting | Pricing = OBJECTIVES[name].code.load()
     return found
 
@@ -260,13 +276,15 @@ WEIGHTED = "weighted"
 
 
 def measured_by_name(name: str, value: float, values: int, prices: LevelPrices | None) -> dict[str, float]:
-    """Return what a release tells of an objective beside the losses of every release: per record and QID, by its name.
+    """Return the objective's value per record and QID by its name, for the losses of a release.
+
+    Empty for objectives that every release reports anyway.
 
     Args:
         name: Of the objective.
         value: The cost of the node.
         values: Records times QIDs.
-        prices: Of the objective, if it has any; with weights their mean is told, under a name of its own.
+        prices: Of the objective, if it has any; with weights their mean is returned, under a name of its own.
     """
     objective = objective_of(name)
     if not isinstance(objective, Pricing) or objective.groups is None:

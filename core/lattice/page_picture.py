@@ -1,4 +1,7 @@
-"""The lattice drawn within a given width, for a page of paper, a screen or a phone, so that nothing has to be scrolled sideways."""
+"""Pictures of the lattice within a given width, for a page of paper, a screen or a phone.
+
+Nothing has to be scrolled sideways.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,21 @@ LINE, GAP, WIDEST_BOX = 16, 62, 150
 """Height of a line of words, between rows of nodes, and what a box may be wide before it tells differences only."""
 
 
-def heights_within(drawn: LatticeMap, width: float) -> Picture:
-    """Return how many nodes of each height there are, as bars, and what their colours mean, not wider than ``width`` pixels."""
+def heights_picture(drawn: LatticeMap, width: float) -> Picture:
+    """Draw a bar chart of the nodes of each height by status, with a legend, ``width`` pixels wide."""
     bars, y = _bars(drawn, width)
     signs, y = _signs(drawn, width, y + 14)
     return Picture(f"The lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join([*bars, *signs]))
 
 
-def nodes_within(drawn: LatticeMap, width: float) -> Picture:
-    """Return the nodes around the chosen one, or all if they are few, not wider than ``width`` pixels."""
+def nodes_picture(drawn: LatticeMap, width: float) -> Picture:
+    """Draw the nodes around the chosen node (all if few), ``width`` pixels wide."""
     nodes, y = _nodes(drawn, width)
     return Picture(f"Nodes of the lattice of {drawn.name}", lattice_sentence(drawn), width, y, "".join(nodes))
 
 
 def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
-    """Draw how many nodes of each height there are; return the elements and where they end."""
+    """Draw the number of nodes of each height as bars; return the SVG elements and their lower end."""
     parts = [text(0, 12, "Combinations by height, coarse at the top", bold=True)]
     # Many heights take no more room than some do: a page of paper holds the whole.
     row = max(min(ROW, MOST_BARS / len(drawn.heights)), LEAST_ROW)
@@ -55,7 +58,7 @@ def _bars(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
 
 
 def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]:
-    """Draw what the colours mean, in as many lines as it takes."""
+    """Draw the legend of colours in as many lines as needed; return the SVG elements and their lower end."""
     known = [(status, sum(row[status] for row in drawn.heights)) for status in STATUSES]
     signs = [("the chosen one", f"{paint(stroke='chosen')} stroke-width='3'")]
     signs += [
@@ -75,7 +78,7 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
 
 
 def _nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
-    """Draw nodes, row by row; lines between them where each row is one line."""
+    """Draw nodes as boxes, row by row, with connecting lines if each row fits on one line."""
     box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
     rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
@@ -107,7 +110,7 @@ def _away(drawn: LatticeMap, row: Sequence[tuple[Node, str]]) -> int:
 
 
 def _wrapped(names: Sequence[str], width: float, y: float) -> list[str]:
-    """Draw names one after the other, in as many lines as it takes."""
+    """Draw names in lines no wider than ``width`` pixels."""
     lines: list[str] = []
     for place, name in enumerate(names):
         said = name + ("," if place < len(names) - 1 else "")

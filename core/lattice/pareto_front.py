@@ -1,7 +1,7 @@
-"""The front of nodes: what each costs in loss, in suppressed records and in risk, and none that another beats in all three.
+"""The Pareto front of lattice nodes in information loss, suppression and re-identification risk.
 
-For every share of records that might be suppressed the node of least GCP is searched exactly; whatever else these searches counted on their
-way stands beside it. So the best node of each share is an optimum, and what lies between is the best that was seen.
+For every limit of suppression in ``SHARES`` the node of least GCP is searched exactly; all other nodes that these searches counted are
+candidates as well. So the best node of each limit is an optimum, and the nodes between are the best that were counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ParetoNode:
 
 
 def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int) -> list[ParetoNode]:
-    """Return the front, by GCP.
+    """Return the Pareto front of nodes in loss, suppression and risk, in order of GCP.
 
     Args:
         searches: Makes the search for the least GCP, given how many records may be suppressed.
@@ -78,7 +78,10 @@ def find_pareto_nodes(searches: Callable[[int], Search], records: int, qids: int
 
 
 def _unbeaten(figures: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tells which rows no other row beats: nowhere higher, and lower somewhere; of equal rows the first stays."""
+    """Return a mask of the rows that no other row dominates, shape (rows,).
+
+    A row dominates another if it is nowhere higher and somewhere lower; of equal rows the first stays.
+    """
     kept = np.ones(len(figures), np.bool_)
     for row, mine in enumerate(figures):
         nowhere_higher = (figures <= mine + SURELY).all(axis=1)
@@ -89,7 +92,7 @@ def _unbeaten(figures: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _thinned(nodes: Sequence[ParetoNode]) -> list[ParetoNode]:
-    """Return the optima and, of the others, as many as can be shown, evenly spread."""
+    """Return all optimal nodes and an evenly spread choice of the others, ``MOST_SHOWN`` at most."""
     others = [one for one in nodes if not one.optimal]
     room = max(MOST_SHOWN - (len(nodes) - len(others)), 0)
     places = set(np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(int).tolist()) if others else set()

@@ -1,4 +1,4 @@
-"""The lattice drawn: how many nodes of each height pass, fail or were cut, and the nodes around the chosen one."""
+"""The picture of the lattice: bars of nodes by height and status, and boxes around the chosen node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOX_HEIGHT, BOX_GAP, ROW_GAP, LEGEND_GAP = 24, 12, 62, 18
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the parts of a picture are.
+    """The layout of a lattice picture.
 
     Attributes:
         width, height: Of the picture.
@@ -42,7 +42,7 @@ class Frame:
 
     @classmethod
     def of(cls, drawn: LatticeMap) -> Frame:
-        """Lay a picture out: bars on the left and nodes on the right."""
+        """Return the layout of a lattice picture: bars on the left and nodes on the right."""
         rows, box = rows_of_nodes(drawn), 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
         at_a_time = max(len(row) for row in rows) * (box + BOX_GAP)
         bars, nodes, legend = len(drawn.heights) * ROW, len(rows) * ROW_GAP, LEGEND_GAP * (_used(drawn) + 1)
@@ -52,7 +52,7 @@ class Frame:
 
 
 def lattice_picture(drawn: LatticeMap) -> Picture:
-    """Return the picture: all heights as bars, coarse at the top, and single nodes, levels in job order."""
+    """Draw a lattice: all heights as bars, coarse at the top, and single nodes, levels in job order."""
     frame = Frame.of(drawn)
     total = sum(sum(row.values()) for row in drawn.heights)
     says = lattice_sentence(drawn)
@@ -61,7 +61,7 @@ def lattice_picture(drawn: LatticeMap) -> Picture:
 
 
 def lattice_sentence(drawn: LatticeMap) -> str:
-    """Return what the picture says to people who cannot see it."""
+    """Return the text alternative of a lattice picture, for readers who cannot see it."""
     total = sum(sum(row.values()) for row in drawn.heights)
     counts = (f"{sum(row[status] for row in drawn.heights):,} {NODE_STATES[status]}" for status in STATUSES)
     return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
@@ -127,7 +127,7 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
 
 
 def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
-    """Draw a line between nodes that are one level of one column apart."""
+    """Draw a line between each two nodes that are one level of one QID apart."""
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):
             if above in places:
@@ -138,7 +138,7 @@ def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]])
 
 
 def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
-    """Draw a node around its place, ``box`` wide: its levels, or where they do not fit how it differs from the chosen one."""
+    """Draw a node as a box with its levels, or its differences from the chosen node if these do not fit."""
     x, y = place
     chosen = node == drawn.node
     border, thick = ("chosen", 3) if chosen else ("edge", 0.8)
@@ -159,13 +159,13 @@ def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, flo
 
 
 def _end_of(words: str, width: float, size: int) -> str:
-    """Return words, or their end where they do not fit: the step stands there."""
+    """Return a text, or the end of it where it does not fit the width."""
     fits = int(width / width_of("m", size))
     return words if len(words) <= fits else "…" + words[1 - fits :]
 
 
 def _used(drawn: LatticeMap) -> int:
-    """Return how many statuses there are nodes of."""
+    """Return the number of statuses that any node has."""
     return sum(any(row[status] for row in drawn.heights) for status in STATUSES)
 
 

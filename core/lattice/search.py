@@ -1,11 +1,13 @@
-"""Phase 2's search: the best of all nodes that pass, without rolling up most of them (papers/skald.txt, III.B.2).
+"""Search for the best passing node of a lattice without rolling up most nodes.
 
-Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
-DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
+It is phase 2 of papers/skald.txt, III.B.2.
+
+Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never
+above DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
 
 A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would
-take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as
-no node that publishes something is found, nothing is cut.
+take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long
+as no node that publishes something is found, nothing is cut.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ MOST_CACHED_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The outcome of a search.
+    """The best node of a search, with its losses and the number of nodes examined.
 
     Attributes:
         node: The best passing node.
@@ -45,8 +47,8 @@ class SearchResult:
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.
-        statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
-        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release tells.
+        statuses: The status of each node of the complete lattice, for its picture; None if that was not kept.
+        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release has.
         bound: What no node above a root is below, as the objective measures it; None if ``unexamined`` says all that is to say.
         gap: By what share of ``bound`` the node is above it; None if there is no bound, or it is 0.
     """
@@ -64,8 +66,8 @@ class SearchResult:
     gap: float | None = None
 
 
-def unwatched() -> None:
-    """Let a search go on, as whoever watches it may not."""
+def ignore_progress() -> None:
+    """Do nothing: the progress callback of a search that no caller watches."""
 
 
 Rank = tuple[int | float, int, int, Node]
@@ -73,7 +75,7 @@ Rank = tuple[int | float, int, int, Node]
 
 @dataclass
 class Search:
-    """Searches the lattice above a root histogram.
+    """Search of the lattice above a root histogram for the best passing node.
 
     Attributes:
         root: The root histogram.
@@ -89,10 +91,11 @@ class Search:
         prices: Of the objective, if it has any.
         persons: Of the root's cells; None where no person is named and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
-        most_priced: Records that a node may suppress for its price to be told, if these are more than may be suppressed.
-        losses: What was evaluated.
-        values: The objective's values of that; infinity where nothing is published. Prices of nodes that suppress too much are left out.
-        tags: ``known_verdicts`` and what was found out.
+        most_priced: Records that a node may suppress and still get a price, if these are more than may be suppressed.
+        losses: The losses of the evaluated nodes.
+        values: The objective's values of these nodes; infinity where nothing is published. Prices of nodes that suppress too much are
+            left out.
+        tags: ``known_verdicts`` and the verdicts found.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
 
@@ -107,7 +110,7 @@ class Search:
     sensitive: Sequence[Domain] = ()
     prices: LevelPrices | None = None
     persons: CellPersons | None = None
-    report_progress: Callable[[], None] = unwatched
+    report_progress: Callable[[], None] = ignore_progress
     most_priced: int = 0
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
@@ -135,14 +138,15 @@ class Search:
 
     @property
     def evaluated(self) -> int:
-        """How many histograms were rolled up."""
+        """The number of histograms that were rolled up."""
         return self._classes.histograms_rolled_up
 
     def run(self) -> SearchResult | None:
-        """Return the best node, or None if not even the top passes or none is better than the best known.
+        """Return the best passing node and the figures of the search, or None.
 
-        The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
-        precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
+        None if not even the top passes or no node is better than the best known. The best publishes something if any does, and has the
+        lowest objective. Ties go to fewer suppressed records, then to better precision, then to the finest on the most important QID, so
+        that the outcome does not depend on the order of the search.
         """
         tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)
@@ -158,29 +162,40 @@ class Search:
         return measured_by_name(self.objective, self.values[node], values, self.prices)
 
     def statuses(self) -> Statuses:
-        """Return what was found out about each node, in the lattice's shape."""
+        """Return the status of each node (passed, failed, cut), in the lattice's shape."""
         return statuses_of(self.tags, {node: self._admits(node) for node in self.losses}, self.lattice)
 
     def passes(self, node: Node) -> bool:
-        """Return whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
+        """Return whether a node suppresses no more records than allowed, by the monotone part of the promise.
+
+        Then all coarser nodes pass too.
+        """
         if node not in self._least:
             self._evaluate_node(node, whole=not self._in_two_steps)
         return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
-        """Return the losses of a node, counted once."""
+        """Return the losses of a node; count its classes if that was not done."""
         if node not in self.losses:
             self._evaluate_node(node, whole=True)
         return self.losses[node]
 
     def risk(self, node: Node) -> float:
-        """Return the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
+        """Return the mean of 1 / class size over the released records or persons of a node.
+
+        0 if none is released.
+
+        Sizes are in persons where persons are named, else in records.
+        """
         table = self._classes.at(node).table
         kept = table.units[~table.failing(self.promise)]
         return len(kept) / int(kept.sum()) if len(kept) else 0.0
 
     def _evaluate_node(self, node: Node, *, whole: bool) -> None:
-        """Count the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
+        """Count the classes of a node and store its least suppression.
+
+        With ``whole``, store its losses and value too.
+        """
         self.report_progress()
         table, parts = self._classes.at(node, exact=whole and self._in_two_steps)
         records, surely = table.records, table.failing(self._tagged_by)
@@ -217,7 +232,7 @@ class Search:
         return float(self.bounds[self.lattice.position(node)])
 
     def rank(self, node: Node) -> Rank:
-        """Return what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
+        """Return the sort key of an evaluated node; the lowest is best, from whichever root it was found."""
         loss = self.losses[node]
         return self.values[node], loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
@@ -242,7 +257,10 @@ class Search:
             open_nodes[self.lattice.position(node)] = False
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:
-        """Count the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
+        """Count the nodes not above the root whose join with it passes, so that they could pass.
+
+        Where the join fails, the finer node fails too.
+        """
         if self.lattice.root == self._allowed:
             return 0
         spans = zip(self._allowed, self.lattice.levels, self.lattice.root, strict=True)

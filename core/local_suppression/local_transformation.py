@@ -26,7 +26,7 @@ from core.local_suppression.recoding import RecodedPart, labels_of
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
-from core.units.class_table import ClassTable, table_at, unchanged
+from core.units.class_table import ClassTable, exact_hierarchy, table_at
 from core.units.members import ClassMembers, joined_members
 
 Bools = NDArray[np.bool_]
@@ -107,7 +107,7 @@ class Leveller:
     @property
     def axes(self) -> tuple[Hierarchy, ...]:
         """What tells cells apart."""
-        return (*self.hierarchies, *map(unchanged, self.sensitive))
+        return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
     def at(self, rest: Residual, node: Node) -> ResidualLevel:
         """Count the cells of a node.

@@ -1,4 +1,4 @@
-"""Records as codes in an order of their own, so that what an algorithm makes of them depends on the set of records alone."""
+"""A canonical order of coded records, so that algorithms depend on the set of records alone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing
 from core.columns.column_types import in_utc
-from core.order.sorting import order_of, tied
+from core.order.sorting import order_of, tied_positions
 
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 def record_hashes(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
-    """Return a mark of each record's published values besides the QIDs, shape (rows,): equal records have equal marks.
+    """Return a hash of each record's published values other than QIDs, shape (rows,).
 
-    The mark tells apart records of equal QIDs that come into different classes, without a trace of where they stood in the source.
-    Different records share one by chance in about one pair of 2^64; nothing but the order of their payloads depends on it.
+    Equal records have equal hashes. The hash orders records of equal QIDs that come into different classes, without a trace of their
+    position in the source. Different records share one by chance in about one pair of 2^64; nothing but the order of their payloads
+    depends on it.
 
     Args:
         columns: Arrays of shape (rows,), possibly none.
@@ -41,20 +42,20 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
-def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return the combination of values of each record, by number from 0, shape (n,).
+def combination_numbers(codes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return the number of each record's combination of QID values, from 0, shape (n,).
 
     Args:
-        codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
+        codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical_record_order`` puts them.
     """
     new = (codes[1:] != codes[:-1]).any(axis=1)
     return np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
 
 
-def canonical(
+def canonical_record_order(
     codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
 ) -> NDArray[np.intp]:
-    """Return the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
+    """Return the permutation that sorts records by QIDs in job order, then hash, then person.
 
     Args:
         codes: One array of shape (n,) per QID.
@@ -74,7 +75,7 @@ def canonical(
     order = order_of(words[0], packing.product)
     same = words[0][order[1:]] == words[0][order[:-1]]
     # All that equal QIDs leave open is decided by the rest.
-    places = tied(same) if len(order) else order
+    places = tied_positions(same) if len(order) else order
     alike = order[places]
     order[places] = alike[np.lexsort(tuple(key[alike] for key in keys))]
     return order

@@ -1,6 +1,6 @@
-"""The order of a release: by class, within a class by all other columns; never by the position of a record in the source.
+"""The order of a release's records: by class, then by all other columns, never by source position.
 
-It makes the written files a function of the set of released records alone: chunks, files, threads and the order of the source leave
+It makes the written files a function of the set of released records alone. Chunks, files, threads and the order of the source leave
 no trace in them, neither as a join key nor as a difference of bytes.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
 from core.columns.numbers import positions
-from core.order.sorting import ascending, order_of, tied
+from core.order.sorting import ascending, order_of, tied_positions
 
 FEW = 1024
 """Texts that are sorted as they are."""
@@ -24,9 +24,9 @@ WORD = 8
 
 
 def text_order(texts: pa.StringArray) -> tuple[NDArray[np.intp], bool]:
-    """Return the permutation that sorts texts, none of them null, by their bytes, shape (n,), and whether none comes twice.
+    """Return the permutation that sorts texts by their bytes, and whether all texts are distinct.
 
-    Those that are equal come in any order.
+    The permutation has shape (n,). No text is null; equal texts come in any order.
     """
     if len(texts) < FEW:
         order = _arrow_order([texts])
@@ -36,7 +36,7 @@ def text_order(texts: pa.StringArray) -> tuple[NDArray[np.intp], bool]:
     order = order_of(words - first, int(words.max() - first))
     words = words[order]
     same = words[1:] == words[:-1]
-    alike = tied(same)
+    alike = tied_positions(same)
     if not len(alike):
         return order, True
     # Alike in these bytes, which come after what all have in common; texts of hardly any column are.
@@ -59,7 +59,7 @@ def _arrow_order(columns: list[pa.Array]) -> NDArray[np.intp]:
 
 
 def _shared_bytes(texts: pa.StringArray) -> int:
-    """Return how many bytes all texts begin with alike: those of the first and the last."""
+    """Return the number of bytes with which all texts begin alike, from the first and the last text."""
     ends = pc.min_max(texts)
     first, last = (np.frombuffer(ends[end].as_buffer(), np.uint8) for end in ("min", "max"))
     most = min(len(first), len(last))
@@ -68,7 +68,10 @@ def _shared_bytes(texts: pa.StringArray) -> int:
 
 
 def _words(texts: pa.StringArray, skipped: int) -> NDArray[np.uint64]:
-    """Return eight bytes of each text after so many as a number that is as large as they are late, shape (n,); where it ends, zeros."""
+    """Return eight bytes of each text after ``skipped`` bytes as a number of the same order, shape (n,).
+
+    Zeros follow the end of a text.
+    """
     _, bounds, data = texts.buffers()
     ends = np.frombuffer(bounds, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     starts = ends[:-1] + skipped
@@ -85,7 +88,7 @@ def _words(texts: pa.StringArray, skipped: int) -> NDArray[np.uint64]:
 
 
 def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> NDArray[np.intp]:
-    """Return the permutation that sorts records by class and then by each column in turn, nulls last.
+    """Return the permutation that sorts records by class and then by each column, nulls last.
 
     Args:
         classes: Shape (n,), int32, none negative.
@@ -113,7 +116,10 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
 
 
 def in_canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Return records in the order of ``canonical_order``: their classes, shape (n,), and their columns; arguments as there."""
+    """Return the classes and columns of records sorted by class and columns.
+
+    Classes have shape (n,). Order and arguments as for ``canonical_order``.
+    """
     if (found := _sorted_as_numbers(classes, columns)) is not None:
         return found
     order = canonical_order(classes, columns)
@@ -122,10 +128,10 @@ def in_canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
 
 
 def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]] | None:
-    """Do it for dictionaries, if a record is one number; None if it is not.
+    """Sort records of dictionary columns as one number each; None if a record does not fit in a number.
 
-    Numbers are sorted and taken apart again in a fraction of the time that it takes to find an order and to follow it in every column: a
-    record is nothing but its class and its entries, so that no column has to be moved.
+    Numbers are sorted and unpacked in a fraction of the time that it takes to find an order and to follow it in every column. A record is
+    nothing but its class and its entries, so that no column has to be moved.
     """
     if not len(classes) or not all(isinstance(column, pa.DictionaryArray) for column in columns):
         return None
@@ -152,7 +158,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
 
 
 def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: NDArray[np.unsignedinteger[Any]]) -> pa.DictionaryArray:
-    """Return the entries of a dictionary whose ranks are wanted, shape (n,): a null where it is the rank after the last entry's.
+    """Return the dictionary entries of the wanted ranks, shape (n,); null for the rank after the last.
 
     Args:
         column: The dictionary.
@@ -166,7 +172,7 @@ def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: ND
 
 
 def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
-    """Sort the records at some places of the order by their keys; return the places of those that are alike still, and their groups."""
+    """Sort tied records by their keys; return the positions of records still tied, and their groups."""
     by = order_of(key, int(key.max()))
     order[tied], key = order[tied[by]], key[by]
     same = key[1:] == key[:-1]
@@ -176,7 +182,7 @@ def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np
 
 
 def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
-    """Return the ranks of some records' values, shape (rows,), and how many ranks there are."""
+    """Return the ranks of some records' values, shape (rows,), and the number of ranks."""
     if len(rows) == len(column):
         ranks, size = dense_ranks(column)
         return ranks[rows], size
@@ -187,9 +193,9 @@ def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int6
 
 
 def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Return the rank of each value among the distinct ones, shape (n,), and how many ranks there are; a null ranks last.
+    """Return the rank of each value among the distinct values, shape (n,), and the number of ranks.
 
-    Floats rank by their bits, which tells -0.0 from 0.0 and one NaN from another.
+    A null ranks last. Floats rank by their bits, which distinguishes -0.0 from 0.0 and one NaN from another.
     """
     if isinstance(column, pa.DictionaryArray):
         # Entries may repeat or be unused; ranks of the entries are ranks of the values all the same.
@@ -205,7 +211,10 @@ def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
 
 
 def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Return the same for the entries of a dictionary, of which hardly any comes twice."""
+    """Return the rank of each dictionary entry, shape (entries,), and the number of ranks.
+
+    It is fast where all entries are distinct.
+    """
     if pa.types.is_string(entries.type) and not entries.null_count:
         order, distinct = text_order(entries)
         if distinct:
@@ -222,7 +231,7 @@ def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
 
 
 def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lay the classes out over output files of about ``rows_per_file`` records, in order.
+    """Assign classes, in order, to output files of about ``rows_per_file`` records.
 
     Args:
         sizes: Shape (classes,), records per class.
@@ -238,7 +247,7 @@ def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[n
 def assign_files(
     classes: NDArray[np.int32], first: NDArray[np.int64], spread: NDArray[np.int64], columns: Sequence[pa.Array]
 ) -> NDArray[np.int64]:
-    """Return the output file of each record, shape (n,).
+    """Return the number of each record's output file, shape (n,).
 
     A class larger than a file is spread by a hash of the record's published values, so that equal records stay together and the outcome
     depends on nothing else.

@@ -1,8 +1,8 @@
-"""Whole numbers put in order digit by digit: a radix sort, which takes a fraction of the time of one that compares.
+"""Radix sort of whole numbers, in a fraction of the time of a sort by comparison.
 
 Records, cells and classes are numbered before anything else is done with them, so that nearly everything that is sorted is a whole number
-that is not negative and has a known upper bound. It is dealt out by eleven bits at a time, the lowest first; a stable sort, as many passes
-over the numbers as the bound has digits.
+that is not negative and has a known upper bound. It is dealt out by eleven bits at a time, the lowest first; a stable sort, as many
+passes over the numbers as the bound has digits.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ DIGIT = 11
 
 
 @kernel
-def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
-    """Sort numbers by some of their bits; of equal bits they stay in order. A digit that all have in common takes no pass.
+def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) -> bool:
+    """Sort numbers by some of their bits with a stable radix sort.
+
+    A digit that all have in common takes no pass.
 
     Args:
         numbers: Shape (n,), unsigned; written to.
@@ -60,8 +62,8 @@ def deal_out(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int) 
 
 
 @kernel
-def settle(numbers: NDArray[np.uint64], most: int) -> bool:
-    """Put numbers that are nearly in order, shape (n,), into it, each before those that are greater; gives up after so many steps.
+def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
+    """Sort nearly sorted numbers, shape (n,), by insertion; give up after ``most`` steps.
 
     Args:
         numbers: Written to.
@@ -83,8 +85,8 @@ def settle(numbers: NDArray[np.uint64], most: int) -> bool:
 
 
 @kernel
-def settle_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
-    """Do the same to a permutation that nearly sorts numbers: each place comes before those of greater numbers.
+def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
+    """Correct a permutation that nearly sorts numbers, by insertion; give up after ``most`` steps.
 
     Args:
         order: Shape (n,), written to.
@@ -131,16 +133,19 @@ def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool =
 
 
 def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return digests, shape (n,), in ascending order: their upper bits are at random, and settle nearly all of it."""
+    """Return digests in ascending order, shape (n,).
+
+    Their upper bits are random, and settle nearly all of it.
+    """
     if len(digests) < FEW:
         return np.sort(digests)
     found = _by_bits(digests.copy(), WIDTH - (UPPER if len(digests) <= MANY else MORE), WIDTH)
     # Whatever they are, it is an order; where their upper bits were none to go by, it is found by comparing.
-    return found if settle(found, len(found)) else np.sort(found)
+    return found if insertion_sort(found, len(found)) else np.sort(found)
 
 
 def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
-    """Return the permutation that sorts whole numbers, shape (n,); equal ones stay in the order in which they are.
+    """Return the permutation that sorts whole numbers, shape (n,); the sort is stable.
 
     Args:
         numbers: Shape (n,), int64 or uint64, none negative.
@@ -153,18 +158,18 @@ def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
     lost = max(width + bits - (WIDTH - 1), 0)
     both = ((numbers >> numbers.dtype.type(lost)).astype(np.int64) << bits) | np.arange(len(numbers))
     order: NDArray[np.intp] = _by_bits(both, bits, bits + width - lost) & ((1 << bits) - 1)
-    if lost and not settle_order(order, numbers, len(numbers)):
+    if lost and not insertion_sort_order(order, numbers, len(numbers)):
         return np.argsort(numbers, kind="stable")
     return order
 
 
 def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the permutation that sorts digests, shape (n,); equal ones stay in the order in which they are."""
+    """Return the permutation that sorts digests, shape (n,); the sort is stable."""
     return order_of(digests, (1 << WIDTH) - 1)
 
 
-def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return where what is in order equals a neighbour.
+def tied_positions(same: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the positions in a sorted array whose value equals a neighbour's.
 
     Args:
         same: Shape (n - 1,), or of none (0,): whether each but the first equals the one before it.
@@ -175,5 +180,5 @@ def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:
     plain = numbers.view(np.uint64) if numbers.dtype == np.int64 else numbers
     other = np.empty_like(plain)
-    found = other if deal_out(plain, other, low, -(-(high - low) // DIGIT)) else plain
+    found = other if radix_sort(plain, other, low, -(-(high - low) // DIGIT)) else plain
     return found.view(numbers.dtype)

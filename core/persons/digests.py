@@ -1,11 +1,13 @@
-"""Persons as 64-bit digests of what names them: nothing of the size of all persons is held, merged or agreed upon between chunks.
+"""Digests of 64 bits that identify persons by the values of their identifier columns.
+
+No list of all persons is held, merged or agreed upon between chunks.
 
 **Why a digest may stand for a person.** What must never happen is that one person counts as two. A digest is a function of the value, so
-equal values have equal digests, in whatever file, chunk or process: nothing here depends on the machine or on a library's hash. Two persons
-that share a digest count as one, so that a class seems to hold *fewer* people than it does: a collision errs to the safe side, and neither
-chance nor somebody who chooses identifiers can make a class pass that should fail. It is rare, too: of a million persons two share a digest
-in one source out of 37 million, of 10⁹ in one out of 37. A single column of whole numbers cannot collide at all, because mixing is one to
-one. So 128 bits, or an exact coding that has to be merged over all chunks, would buy nothing.
+equal values have equal digests, in whatever file, chunk or process: nothing here depends on the machine or on a library's hash. Two
+persons that share a digest count as one, so that a class seems to hold *fewer* people than it does. A collision errs to the safe side, and
+neither chance nor an attacker who chooses identifiers can make a class pass that should fail. It is rare, too: of a million persons two
+share a digest in one source out of 37 million, of 10⁹ in one out of 37. A single column of whole numbers cannot collide at all, because
+mixing is one to one. So 128 bits, or an exact coding that has to be merged over all chunks, would buy nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _START = np.uint64(0x9E3779B97F4A7C15)
 
 
 def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
-    """Return the digest of the person of each record, shape (rows,); NOBODY where any column is null.
+    """Return the digest of each record's person, shape (rows,); NOBODY where any column is null.
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
@@ -48,7 +50,10 @@ def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
 
 
 def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
-    """Return the digest of each value, anything for a null, and which values are null, both of shape (n,)."""
+    """Return the digest of each value and a mask of the nulls, both of shape (n,).
+
+    The digest of a null is undefined.
+    """
     if isinstance(column, pa.DictionaryArray):
         entries, none = _digested(column.dictionary)
         place = positions(column)
@@ -81,7 +86,10 @@ def _is_bytes(dtype: pa.DataType) -> bool:
 
 @njit(inline="always")
 def mix(number: np.uint64) -> np.uint64:
-    """The finaliser of SplitMix64: one to one, and every bit depends on every other."""
+    """Mix the bits of a 64-bit number (finaliser of SplitMix64).
+
+    It is one to one, and every bit depends on every other.
+    """
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))
@@ -97,7 +105,7 @@ def _mixed(numbers: Digests) -> Digests:
 
 @kernel
 def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
-    """Make the digest NOBODY where somebody is missing, and there alone; both have the shape (n,)."""
+    """Set the digest to NOBODY where a value is missing, and nowhere else; both have the shape (n,)."""
     for row in range(total.shape[0]):
         if missing[row]:
             total[row] = np.uint64(0)
@@ -108,14 +116,20 @@ def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
 
 @kernel
 def combine(total: Digests, digests: Digests) -> None:
-    """Take the digest of a further column into each total; the order of columns counts. Both have the shape (n,)."""
+    """Combine the digests of a further column into ``total``, both of shape (n,).
+
+    The order of columns counts.
+    """
     for row in range(total.shape[0]):
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[row])
 
 
 @kernel
 def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
-    """Do the same with the digests at some places; ``total`` and ``places`` have the shape (n,)."""
+    """Combine the dictionary digests at some positions into ``total``.
+
+    ``total`` and ``places`` have the shape (n,).
+    """
     for row in range(total.shape[0]):
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[places[row]])
 

@@ -1,9 +1,9 @@
-"""The loops over persons, compiled by numba.
+"""Compiled loops (numba) over the person–cell pairs of persons, read person by person.
 
-The cells that persons have records in, their *visits*, are read person by person: a class gets one person more with every visit but those
-of a person that it saw already, and for that it need only know the last one that it saw. One pass, no sort, no set of persons.
+A class gets one person more with every pair but those of a person that it counted already, and for that only the last person counted must
+be known. One pass, no sort, no set of persons.
 
-A visit is written as the number of its cell, the first one of each person as ``~cell``, so that nothing else says where a person begins.
+A pair is written as the number of its cell, the first one of each person as ``~cell``, so that nothing else says where a person begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PersonMarks = NDArray[np.bool_]
 
 @kernel
 def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Number persons from 0 in the order in which they come first.
+    """Assign numbers from 0 to persons in order of first occurrence.
 
     Args:
         digests: Shape (n,).
@@ -51,7 +51,7 @@ def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[Ce
 
 @kernel
 def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNumbers]:
-    """Group values by owner, in their order.
+    """Group values by owner, keeping their order.
 
     Args:
         owners: Shape (n,), from 0; a negative one is left out.
@@ -78,7 +78,7 @@ def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNum
 
 @kernel
 def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers:
-    """Return the cell that each person comes to first, shape (size,); 0 for one who comes to none.
+    """Return the first cell of each person, shape (size,); 0 for a person without cells.
 
     Args:
         persons: Shape (n,), from 0; a negative one is left out.
@@ -94,10 +94,12 @@ def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers
 
 @kernel
 def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.int64:
-    """End the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
+    """End the pairs of one person: mark the first one, or remove a single one.
+
+    A single pair can never be counted twice.
 
     Args:
-        person_cells: Shape (visits,), written to.
+        person_cells: Shape (pairs,), written to.
         first: Where those of the person begin.
         size: Where they end.
 
@@ -112,8 +114,10 @@ def _closed(person_cells: CellNumbers, first: np.int64, size: np.int64) -> np.in
 
 
 @kernel
-def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
-    """Return the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
+def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: CellNumbers) -> CellNumbers:
+    """Return the distinct person–cell pairs of persons with two cells or more, person by person.
+
+    Persons with one cell can never be counted twice.
 
     Args:
         starts: Shape (persons + 1,), where the cells of each person start.
@@ -137,7 +141,7 @@ def line_up(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, last: Ce
 
 @kernel
 def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers: Classes, last: CellNumbers, repeats: Numbers) -> None:
-    """Count the visits by which a class sees a person again.
+    """Count the person–cell pairs of each class whose person the class has already.
 
     Args:
         person_cells: Of whole persons.
@@ -162,7 +166,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
 def merge_person_cells(
     person_cells: CellNumbers, class_of: Classes, wanted: PersonMarks, last: CellNumbers, repeats: Numbers
 ) -> CellNumbers:
-    """Return the visits to coarser cells, each once.
+    """Return the distinct pairs of persons and coarser cells.
 
     Args:
         person_cells: Of whole persons.
@@ -194,7 +198,7 @@ def merge_person_cells(
 
 @kernel
 def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNumbers:
-    """Return the visits to the cells that are wanted, without those of persons who have but one left.
+    """Return the pairs with wanted cells, without persons who have only one such pair.
 
     Args:
         person_cells: Of whole persons.
@@ -215,7 +219,7 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 @kernel
 def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
-    """Count the visits of classes by persons whom they saw already, or who were in a cell before them.
+    """Count the pairs of each class whose person the class has already, or who is in a cell before it.
 
     Args:
         person_cells: Of whole persons.
@@ -241,7 +245,10 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers:
 
 @kernel
 def count_later(person_cells: CellNumbers, later: Classes) -> None:
-    """Count the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
+    """Count the persons of each cell for whom it is not the first cell.
+
+    ``later``, of shape (cells,), is added to.
+    """
     for visit in person_cells:
         if visit >= 0:
             later[visit] += 1
@@ -249,7 +256,7 @@ def count_later(person_cells: CellNumbers, later: Classes) -> None:
 
 @kernel
 def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
-    """Add the weights of cells to those of their classes.
+    """Add the weights of cells to the weights of their classes.
 
     Args:
         class_of: Shape (cells,).
@@ -265,7 +272,7 @@ def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
 def weigh_cells(
     codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: CellNumbers, sums: Classes
 ) -> None:
-    """Number the class of each cell and add up the weights of classes, in one pass.
+    """Compute the class number of each cell and add its weights to the class, in one pass.
 
     Args:
         codes: Shape (cells, QIDs), the group of each QID in each cell.

@@ -1,7 +1,7 @@
-"""Which persons have records in which cells of a chunk: what is kept of a chunk beside its histogram, and adds up as that does.
+"""Person–cell pairs of a chunk: the persons with records in each cell; they merge like histograms.
 
 A pair is a person's digest and a cell, given by its place among the occupied cells of the chunk's histogram, with how many records it
-holds. Pairs ascend by digest, so that a *share* of the persons, a range of digests, is a run of neighbouring pairs in every chunk: shares
+holds. Pairs ascend by digest, so that a *share* of the persons, a range of digests, is a run of neighbouring pairs in every chunk. Shares
 have no person in common, persons are counted share by share, and the counts add up, here or on other machines.
 """
 
@@ -25,7 +25,7 @@ KEY_SPACE = 1 << 64
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The persons of some records and the cells that they are in.
+    """Person–cell pairs of some records, with the records of each pair.
 
     Attributes:
         persons: Shape (pairs,), uint64, digests, ascending.
@@ -39,7 +39,7 @@ class Pairs:
 
     @classmethod
     def of(cls, persons: Digests, cells: NDArray[np.integer[Any]], counts: NDArray[np.int64] | None = None) -> Pairs:
-        """Count the pairs of some records, without those of nobody.
+        """Count the person–cell pairs of records; records of no person are left out.
 
         Args:
             persons: Shape (n,), digests.
@@ -61,11 +61,11 @@ class Pairs:
 
     @property
     def records(self) -> int:
-        """Records that belong to somebody."""
+        """The number of records of all pairs."""
         return int(self.counts.sum())
 
     def share(self, number: int, shares: int) -> Pairs:
-        """Return the pairs of one share of the persons.
+        """Return the pairs of one share of the persons (a range of digests).
 
         Args:
             number: From 0.
@@ -76,7 +76,7 @@ class Pairs:
         return Pairs(self.persons[mine], self.cells[mine], self.counts[mine])
 
     def moved(self, places: NDArray[np.integer[Any]]) -> Pairs:
-        """Return the same pairs with their cells in the coding of a whole, or at a coarser node, to be merged.
+        """Return the pairs with their cells renumbered, for another coding or a coarser node.
 
         Args:
             places: Shape (cells,), the new cell of each.
@@ -85,12 +85,12 @@ class Pairs:
 
 
 def _bounds(number: int, shares: int) -> Iterator[int]:
-    """Yield the least digest of a share and, but for the last one, that of the next."""
+    """Yield the least digest of a share and, except for the last share, that of the next one."""
     return (min(KEY_SPACE * place // shares, KEY_SPACE - 1) for place in (number, number + 1))
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Add up pairs of disjoint records whose cells are coded alike; in whatever order, the outcome is the same."""
+    """Merge pairs of disjoint records whose cells are coded alike; the order does not matter."""
     return Pairs.of(
         np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)]),
         np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]),
@@ -99,7 +99,7 @@ def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 def person_hash_table(most: int) -> NDArray[np.int32]:
-    """Make the hash table of ``number_persons`` for at most so many persons."""
+    """Return an empty hash table of ``number_persons`` for at most ``most`` persons."""
     return np.full(1 << (2 * most).bit_length(), -1, np.int32)
 
 
@@ -111,7 +111,7 @@ ALONE = -1
 
 
 def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]:
-    """Return where each key stands among those that occur more than once, ``ALONE`` if it does not, and how many these are.
+    """Assign a position to each key that occurs more than once; keys that occur once get ``ALONE``.
 
     Args:
         keys: Shape (n,), none negative.

@@ -1,9 +1,10 @@
-"""How often the values of a column repeat, in one reading and bounded memory: exactly for few values, on a sample of the values for many.
+"""Distinct-count sketch of a column: how often its values repeat, in one pass and bounded memory.
 
-A value is looked at if its digest ends with so many zero bits; the more values there are, the more bits (Gibbons, Distinct sampling for
-highly-accurate answers, VLDB 2001). So all records of a value are counted or none, chunks add up in whatever order, and how many
-different values there are is the number of those looked at times two for every bit: off by a percent or less where many are. A value that
-has more than a thousandth of the records may not be among them, so some records of every batch are looked at beside that.
+Few values are counted exactly, many on a sample of the values. A value is looked at if its digest ends with so many zero bits; the more
+values there are, the more bits (Gibbons, Distinct sampling for highly-accurate answers, VLDB 2001). So all records of a value are counted
+or none, chunks add up in whatever order, and how many different values there are is the number of those looked at times two for every
+bit: off by a percent or less where many are. A value that has more than a thousandth of the records may not be among them, so some
+records of every batch are looked at as well.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SAMPLED_RECORDS = 4096
 
 @dataclass(frozen=True, eq=False)
 class ValueCounts:
-    """Some values of a column, with all their records.
+    """Record counts of a sample of a column's values.
 
     Attributes:
         bits: Zero bits that the digests of these end with; at 0 they are all values.
@@ -32,7 +33,7 @@ class ValueCounts:
         counts: Shape (n,), int64, the records of each.
         records: Records that have a value, any.
         records_counted: Records of one value among some of a batch.
-        measured: Whether some values are fractions: a coordinate or a price, and no number that somebody was given.
+        measured: Whether some values are fractions: a coordinate or a price, and no number that was given to a person.
     """
 
     bits: int
@@ -43,7 +44,7 @@ class ValueCounts:
     measured: bool = False
 
     def and_also(self, digests: Digests, *, measured: bool = False) -> ValueCounts:
-        """Return the same with further records.
+        """Return the counts with further records added.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.
@@ -60,22 +61,22 @@ class ValueCounts:
 
     @property
     def distinct(self) -> int:
-        """How many different values there are, about where they are not all looked at."""
+        """The number of distinct values, estimated if not all were sampled."""
         return len(self.values) << self.bits
 
     @property
     def mean(self) -> float:
-        """Records of a value on average."""
+        """The mean number of records of a value."""
         return max(self.records / self.distinct, 1.0) if self.distinct else 0.0
 
     @property
     def most(self) -> int:
-        """Records of the value that has most, at least: exactly where all values are looked at."""
+        """The records of the most frequent value: exact if all values were sampled, else a lower bound."""
         return max(int(self.counts.max(initial=0)), self.records_counted)
 
     @property
     def share(self) -> float:
-        """Share of the values that were looked at."""
+        """Share of the values that were sampled."""
         return 0.5**self.bits
 
 
@@ -84,7 +85,7 @@ NOTHING = ValueCounts(0, np.empty(0, np.uint64), np.empty(0, np.int64), 0)
 
 
 def merge_value_counts(parts: Iterable[ValueCounts]) -> ValueCounts:
-    """Add up what was counted of disjoint records; in whatever order, the outcome is the same."""
+    """Merge the value counts of disjoint records; the order does not matter."""
     known = list(parts)
     bits = max((part.bits for part in known), default=0)
     chosen = [_ends(part.values, bits) for part in known]
@@ -108,6 +109,6 @@ def _put_together(
 
 
 def _ends(digests: Digests, bits: int) -> NDArray[np.bool_]:
-    """Tells which digests end with so many zero bits, shape (n,)."""
+    """Return a mask of the digests that end with ``bits`` zero bits, shape (n,)."""
     ends: NDArray[np.bool_] = digests & np.uint64((1 << bits) - 1) == 0
     return ends

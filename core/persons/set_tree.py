@@ -1,13 +1,14 @@
-"""Which records stay if every set of classes that a person is in is to be that of k people.
+"""Suppression rule by which every set of classes that one person is in is shared by k persons.
 
-Somebody who sees which records are one person's looks for the set of that person's classes. So each set has to be shared by k people, and
-some records have to go until it is. The rule: each person's classes stand in order, those with most people first. Sets in order are paths
-of a tree from its root. From the leaves on, wherever fewer than k people end, all of them lose the last class of their path, and end one
-step nearer the root; who comes to the root has lost all.
+An attacker who sees which records are one person's looks for the set of that person's classes. So each set has to be shared by k persons,
+and some records have to be suppressed until it is. The rule: each person's classes are ordered, those with most persons first. Ordered
+sets are paths of a tree from its root. From the leaves on, wherever fewer than k persons end, all of them lose the last class of their
+path, and
+end one step nearer the root. A person who comes to the root has lost all.
 
-**Why it suffices.** Where people still end, k of them do, and these share their set. A class in which records stay is in somebody's set,
-and so in those of k people: no class has to be looked at again. Whom a class loses is a matter of how many people are where, not of who
-they are or of the order in which they come.
+**Why it suffices.** Where persons still end, k of them do, and these share their set. A class in which records stay is in some person's
+set, and so in those of k persons: no class has to be looked at again. Which persons a class loses depends on the numbers of persons at
+the nodes, not on who they are or on the order in which they come.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FIRST = 1 << 10
 
 
 class Settled(NamedTuple):
-    """How far each path of a tree is kept.
+    """The kept length of each path of the tree.
 
     Attributes:
         depths: Shape (nodes,): how many classes stay of a path that ends at each node.
@@ -42,7 +43,7 @@ class Settled(NamedTuple):
 
 
 class SetTree:
-    """The ordered sets of classes that people are in, as paths of a tree; it grows by shares of the people, in whatever order."""
+    """Tree of the ordered class sets of persons, built share by share in any order."""
 
     def __init__(self) -> None:
         self._size = 1
@@ -51,7 +52,7 @@ class SetTree:
         self._slots = np.full(4 * FIRST, -1, np.int32)
 
     def add(self, pairs: Pairs) -> Nodes:
-        """Add people with their classes.
+        """Add persons with their classes; return the end node of each.
 
         Args:
             pairs: Their classes as cells, 0 being the one with most people.
@@ -67,7 +68,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, classes: int) -> Settled:
-        """Return how far paths are kept so that people end together with k - 1 others or more.
+        """Return the path lengths at which every end node is shared by at least k persons.
 
         Args:
             k: How many people must share a set.
@@ -88,13 +89,16 @@ class SetTree:
 
 
 def starts_of(persons: Digests) -> Counts:
-    """Return where the pairs of each person start, and where all end, shape (people + 1,), of digests in ascending order."""
+    """Return the start of each person's pairs in ascending digests, and the end of all.
+
+    Shape (people + 1,).
+    """
     new = np.flatnonzero(np.append(True, persons[1:] != persons[:-1])) if len(persons) else np.empty(0, np.int64)
     return np.append(new, len(persons)).astype(np.int64)
 
 
 def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
-    """Return the pairs of person and class of which the records go.
+    """Return the pairs of person and class whose records are suppressed.
 
     Args:
         pairs: As they were added to the tree.
@@ -109,7 +113,7 @@ def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
 
 @kernel
 def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, slots: Nodes) -> Any:
-    """Return the slot of a node, or the free one where it would be."""
+    """Return the hash slot of a node, or the free slot for it."""
     mask = np.uint64(slots.shape[0] - 1)
     slot = mix(np.uint64(parent) << np.uint64(32) | np.uint64(item)) & mask
     while slots[slot] >= 0 and (parents[slots[slot]] != parent or classes[slots[slot]] != item):
@@ -119,7 +123,7 @@ def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, s
 
 @kernel
 def _lay_out(parents: Nodes, classes: Nodes, size: int, slots: Nodes) -> None:
-    """Put the nodes of a tree but its root into slots, which are all -1."""
+    """Put all nodes of a tree except its root into empty hash slots (all -1)."""
     for node in range(1, size):
         slots[_slot_of(parents[node], classes[node], parents, classes, slots)] = node
 
@@ -128,7 +132,7 @@ def _lay_out(parents: Nodes, classes: Nodes, size: int, slots: Nodes) -> None:
 def _follow(
     starts: Counts, items: NDArray[np.signedinteger[Any]], parents: Nodes, classes: Nodes, slots: Nodes, size: int
 ) -> tuple[Nodes, int]:
-    """Follow the path of each person from the root, and make the nodes that are not there; return the ends, and the new size."""
+    """Follow each person's path from the root and add missing nodes; return the ends and the new size."""
     ends = np.empty(starts.shape[0] - 1, np.int32)
     for person in range(ends.shape[0]):
         node = np.int32(ROOT)
@@ -145,7 +149,11 @@ def _follow(
 
 @kernel
 def _settled(parents: Nodes, classes: Nodes, people: Counts, k: int, size: int) -> tuple[Nodes, Counts]:
-    """Move people towards the root; return how long the path that is kept of each node's is, and the people of each class."""
+    """Move persons towards the root until k share each end.
+
+    Returns:
+        The kept path length of each node, shape (nodes,), and the persons of each class, shape (size,).
+    """
     nodes = parents.shape[0]
     depths, found = np.zeros(nodes, np.int32), np.zeros(size, np.int64)
     for node in range(nodes - 1, 0, -1):
@@ -167,7 +175,7 @@ def _settled(parents: Nodes, classes: Nodes, people: Counts, k: int, size: int) 
 
 @kernel
 def withhold(assigned: Nodes, digests: Digests, persons: Digests, classes: Nodes, nowhere: int) -> None:
-    """Take records out of their classes.
+    """Set the class of suppressed records to ``nowhere``.
 
     Args:
         assigned: Shape (n,), the class of each record; written to.

@@ -1,4 +1,4 @@
-"""Keys: what is derived from one, and the keyed hash of values."""
+"""Keyed hashes of values, and secrets derived from a pseudonym key."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MARK = b"\xffskald "
 """No UTF-8 text begins like this, so the hash of a value is never a derived key, whatever values somebody brings into the data."""
 
 
-def derived(key: bytes, purpose: str) -> bytes:
-    """Return the 32 bytes that stand for a key in one use, so that what one use publishes tells nothing of another."""
+def derive_key(key: bytes, purpose: str) -> bytes:
+    """Return 32 bytes derived from a key for one purpose, so that uses of the key are independent."""
     return hmac.digest(key, _MARK + purpose.encode(), "sha256")
 
 
 def fingerprint(key: bytes) -> str:
-    """Return 16 hexadecimal digits that change with the key and do not reveal it."""
-    return derived(key, "fingerprint")[:8].hex()
+    """Return a fingerprint of a key, 16 hexadecimal digits that do not reveal the key."""
+    return derive_key(key, "fingerprint")[:8].hex()
 
 
 def digests(values: pa.Array, key: bytes) -> bytes:
-    """Return HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, one after the other.
+    """Return the HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, as one byte string.
 
     The two hashed blocks of the key are kept and copied, which is three times as fast as a call of ``hmac`` for each value.
 
@@ -46,20 +46,26 @@ def digests(values: pa.Array, key: bytes) -> bytes:
 
 
 def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
-    """Return the first ``length`` hexadecimal digits of each value's digest, as large text."""
+    """Return the first ``length`` hexadecimal digits of each value's keyed hash, as large text."""
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
 def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
-    """Return by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
+    """Return the days by which each subject's dates are shifted, shape (n,), pseudorandom by the key.
+
+    They are even from -days to days, and never 0.
+    """
     # The order of bytes is fixed, so that all machines shift alike; of 64 bits the remainder is as good as even.
-    drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
+    drawn = np.frombuffer(digests(subjects, derive_key(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
     shift = drawn.astype(np.int32) - days
     return np.where(shift < 0, shift, shift + 1).astype(np.int32)
 
 
 def fixed_width(text: str, width: int, kept: int) -> pa.Array:
-    """Return ASCII text cut into pieces of ``width`` characters, the first ``kept`` of each, as large text."""
+    """Return ASCII text cut into pieces of ``width`` characters, as large text.
+
+    Of each piece the first ``kept`` characters stay.
+    """
     # The buffer of an Arrow array is made at once: no Python text per value.
     characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
     ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
@@ -67,8 +73,8 @@ def fixed_width(text: str, width: int, kept: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Means:
-    """What a treatment may need besides values.
+class TreatmentInputs:
+    """Key, vault and subjects that a pseudonym treatment may need besides the values.
 
     Attributes:
         key: Its key; empty if it has none.

@@ -1,4 +1,7 @@
-"""The code of the treatments that `schemas.pseudonyms.kinds` names: the type of what each publishes, its pseudonyms, their originals."""
+"""The code of the pseudonym treatments: published types, pseudonyms, and their originals.
+
+The treatments are named by `schemas.pseudonyms.kinds`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import Means, day_shifts, keyed_hash
+from core.pseudonyms.keyed_hash import TreatmentInputs, day_shifts, keyed_hash
 from core.pseudonyms.treatments import covered_text, decrypted, encrypted, has_text, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
@@ -26,64 +29,64 @@ DATE_LENGTH = 10
 
 
 def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
-    """Return text for a type whose values have one text each."""
+    """Return text as the published type of values that have one text each; None for other types."""
     return pa.string() if has_text(dtype) else None
 
 
 def type_of_ciphers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
-    """Return text for text and, with a width, whole numbers for whole numbers."""
+    """Return the published type of encrypted values, or None: text, or int64 for integers with a width."""
     numeric = spec.encrypt.width is not None
     text = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
     return pa.int64() if numeric and pa.types.is_integer(dtype) else pa.string() if text and not numeric else None
 
 
 def type_of_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | None:
-    """Return the type itself of dates and timestamps."""
+    """Return the published type of shifted dates and timestamps, their own; None for other types."""
     return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
 
 
-def hashes(spec: HashTreatment, values: pa.Array, means: Means) -> pa.Array:
+def hashes(spec: HashTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
     """Return the keyed hash of each value, as large text."""
     return keyed_hash(texts(values), means.key, spec.hash.length)
 
 
-def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
-    """Return part of each value, as large text."""
+def masks(spec: MaskTreatment, values: pa.Array, _means: TreatmentInputs) -> pa.Array:
+    """Return the masked text of each value, as large text."""
     return covered_text(texts(values), spec.mask)
 
 
-def tokens(_spec: TokenTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Return the token of each value, as large text."""
+def tokens(_spec: TokenTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the vault's token of each value, as large text."""
     assert means.find_pseudonyms is not None
     return means.find_pseudonyms(texts(values))
 
 
-def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
-    """Return the value of each token, as large text; null for what is no token."""
+def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the original value of each token, as large text; null for unknown tokens."""
     assert means.find_pseudonyms is not None
     coded = pseudonyms.dictionary_encode()
     return means.find_pseudonyms(coded.dictionary).take(coded.indices)
 
 
-def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Return a value of the same form for each, as large text or whole numbers."""
+def ciphers(spec: EncryptTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each value encrypted to a value of the same form, as large text or whole numbers."""
     return encrypted(values, spec.encrypt, means.key)
 
 
-def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
-    """Return what each was before it was encrypted, as large text; null for what has not the form of a pseudonym."""
+def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return the decrypted value of each pseudonym, as large text; null for values of another form."""
     fits = pc.match_substring_regex(pseudonyms, full_match_pattern(treatment_kind(spec).form(spec)))
     back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 
 
-def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: Means) -> pa.Array:
-    """Return each date or timestamp moved by the days of its subject; nulls stay."""
+def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each date or timestamp shifted by the days of its subject; nulls stay."""
     return shifted(values, _days(spec, means))
 
 
-def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
-    """Return each date, written as text, moved back by the days of its subject."""
+def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: TreatmentInputs) -> pa.Array:
+    """Return each date, written as text, shifted back by the days of its subject."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:
@@ -92,8 +95,8 @@ def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means)
         raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
 
 
-def _days(spec: ShiftTreatment, means: Means) -> NDArray[np.int32]:
-    """Return by how many days each record's date is moved, shape (n,); 0 for a record of nobody."""
+def _days(spec: ShiftTreatment, means: TreatmentInputs) -> NDArray[np.int32]:
+    """Return the days by which each record's date is shifted, shape (n,); 0 for a record of no person."""
     assert means.subjects is not None
     # A digest for each person and not for each record.
     coded = means.subjects.dictionary_encode()

@@ -1,4 +1,4 @@
-"""What pseudonyms are made with: texts of values, masks, format-preserving encryption, shifts of dates.
+"""Transformations behind pseudonyms: texts, masks, format-preserving encryption, date shifts.
 
 Every function takes distinct values, so that no record is looked at twice; loops are over these, where the library has no call for many.
 """
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import derived
+from core.pseudonyms.keyed_hash import derive_key
 from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, full_match_pattern
 
@@ -21,10 +21,10 @@ PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000
 
 
 def _cipher(key: bytes, **digits: Any) -> Any:
-    """Return the cipher FF1 of a key, over an alphabet or the digits of a radix."""
+    """Return the FF1 cipher of a key, over an alphabet or the digits of a radix."""
     from ffx import FF1  # noqa: PLC0415 - loads a library of ciphers, which few jobs use
 
-    return FF1(derived(key, "ff1"), **digits)
+    return FF1(derive_key(key, "ff1"), **digits)
 
 
 def has_text(dtype: pa.DataType) -> bool:
@@ -33,14 +33,17 @@ def has_text(dtype: pa.DataType) -> bool:
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Return values as large text: numbers in decimal digits, dates as 2020-01-31; the same for a value whatever its column's type."""
+    """Return values as large text: numbers in decimal digits, dates as 2020-01-31.
+
+    A value has the same text whatever its column's type.
+    """
     if pa.types.is_date64(values.type):
         values = values.cast(pa.date32())
     return values.cast(pa.string()).cast(pa.large_string())
 
 
 def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
-    """Return text with its characters covered, or with the pattern's groups in the replacement."""
+    """Return text with characters replaced by the mask, or rewritten by the mask's pattern."""
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
@@ -66,7 +69,10 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
 
 
 def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Return values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G)."""
+    """Encrypt values to values of the same form (FF1, NIST SP 800-38G).
+
+    It is a permutation of all values of a form.
+    """
     if how.width is not None:
         return _numbers_encrypted(values, how.width, key)
     if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
@@ -77,7 +83,10 @@ def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
 
 
 def decrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
-    """Inverse of ``encrypted`` for text that has the form of pseudonyms; whole numbers are text as well."""
+    """Decrypt pseudonyms; the inverse of ``encrypted`` for text that has the form of pseudonyms.
+
+    Whole numbers are given and returned as text as well.
+    """
     if how.width is not None:
         back = _each(_cipher(key, radix=10).decrypt, pc.utf8_lpad(values, how.width, "0"), "")
         return back.cast(pa.int64()).cast(pa.string()).cast(pa.large_string())
@@ -101,7 +110,7 @@ def _class(characters: str) -> str:
 
 
 def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.Array:
-    """Apply a cipher to the characters of each value that are no separators."""
+    """Apply a cipher to each value, leaving out its separators."""
     found = values.to_pylist()
     if not separators:
         return pa.array([crypt(value) for value in found], pa.large_string())
@@ -110,13 +119,13 @@ def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.
 
 
 def _around(value: str, made: str, separators: str) -> str:
-    """Return ``made`` with the separators of ``value`` where they were."""
+    """Return the text ``made`` with the separators of ``value`` at their positions."""
     characters = iter(made)
     return "".join(character if character in separators else next(characters) for character in value)
 
 
 def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    """Return dates or timestamps moved by whole days (of 24 hours); nulls stay."""
+    """Return dates or timestamps shifted by whole days (of 24 hours); nulls stay."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:

@@ -1,7 +1,7 @@
-"""The independent recount: what written files must keep, knowing only the job.
+"""The independent recount of equivalence classes in the written files, compared with the manifest.
 
-Nothing of the search, the hierarchies or the recoding is used here: the equivalence classes are whatever combinations of published
-QID values the files hold (nulls included), counted by DuckDB.
+Nothing of the search, the hierarchies or the recoding is used here. The equivalence classes are the combinations of published QID values
+in the files (nulls included), counted by DuckDB.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import isclose
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
-from core.recount.risk import risk_in, unmasked
+from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
@@ -25,7 +25,7 @@ from schemas.release.manifest import Manifest, pseudonym_sentence, published_pay
 
 @dataclass(frozen=True)
 class Recount:
-    """What was counted in the files.
+    """Counts of records, classes and privacy models in the written files.
 
     Attributes:
         records: Number of records.
@@ -37,18 +37,18 @@ class Recount:
         sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
         withheld: Records with ``*`` by QID; empty where that was not counted.
-        source: Records of the source; None where it was not at hand.
-        unproved: What could not be checked, in sentences.
-        unverified: What the job promises and was not counted, in sentences.
-        sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
-        persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
-        linked: What pseudonyms show that link records.
+        source: Records of the source; None where it was not available.
+        unproved: Checks that could not be made, in sentences.
+        unverified: Promises of the job that were not counted, in sentences.
+        sampled: Classes in which whole records were compared with the source, where labels overlap; None where all or no records were.
+        persons: Counts of persons, or None; with them ``min_class``, ``failing`` and ``exposed`` count persons.
+        linked: Counts of the persons that linking pseudonyms expose.
         one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
-        together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
-        losses: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
+        together: Counts of records or persons that several published columns single out, by kind of column; empty where not counted.
+        losses: The information loss of each quasi-identifier's labels, by its name; empty where the types of the source are not known.
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
             one; counted where records of the source are not published.
-        published: By column that is published otherwise than it is, what that lost; empty where the source was not at hand.
+        published: The loss of each column that is not published as it is; empty where the source was not available.
         population: Rows of the population, and of its classes the records, the rows that their labels fit, and how many have both
             numbers; None without one.
     """
@@ -77,7 +77,7 @@ class Recount:
 
     @property
     def unit(self) -> str:
-        """What k was counted in."""
+        """The unit in which k was counted: ``person`` or ``record``."""
         return "person" if self.persons else "record"
 
     @property
@@ -87,16 +87,16 @@ class Recount:
 
     @property
     def fully_suppressed_columns(self) -> frozenset[str]:
-        """The columns of quasi-identifiers that hold nothing but ``*``."""
+        """The quasi-identifiers in which every record has ``*``."""
         return frozenset(name for name, records in self.withheld.items() if records == self.records)
 
     @property
     def units(self) -> int:
-        """How many records or persons the files have, in the unit of k."""
+        """The number of records or persons in the files, in the unit of k."""
         return self.persons.released if self.persons else self.records
 
     def fully_suppressed_units(self, masked: int) -> tuple[int, int]:
-        """Return who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
+        """Return the units with ``*`` in every quasi-identifier, and how many of them the job masked."""
         if self.persons is None:
             return self.masked, masked
         return self.persons.masked, self.persons.masked if masked == self.masked else 0
@@ -105,7 +105,7 @@ class Recount:
 def recount_sql(
     source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)", sensitive: Sequence[str] = ()
 ) -> str:
-    """Return the statement that counts the equivalence classes of the files.
+    """Return SQL that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
 
@@ -142,7 +142,7 @@ def recount_sql(
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
-    """Return what is wrong with the columns of a data file."""
+    """Return messages on columns of a data file that are missing or must not be published."""
     qids, payload = published_qids(job), published_payload(job)
     faults = []
     # DuckDB's names know no case: of two such columns it would count the first one twice.
@@ -164,7 +164,7 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
 
 
 def promise_faults(job: Job, recount: Recount) -> list[str]:
-    """Return which promises of the job the counted files break."""
+    """Return messages on the privacy promises of the job that the counted files break."""
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:
@@ -181,14 +181,17 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
 
 
 def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
-    """Return whether more records were suppressed than the limit allows."""
+    """Return a message if more records were suppressed than the job's limit allows."""
     if suppressed > job.suppression.limit * records:
         return [f"{counted(suppressed, 'record')} of {records:,} are suppressed, more than the limit of {job.suppression.limit}"]
     return []
 
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Return where a manifest and the counted files disagree, and whether the suppression limit was kept."""
+    """Return messages on all contradictions between a manifest and the counted files.
+
+    Whether the suppression limit was kept is checked too.
+    """
     faults = count_faults(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
         job, manifest.failed, manifest.records
     )
@@ -198,7 +201,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly whose records k counts")
     if not one_value_is_true(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
-    if recount.population is not None and not _same_risk(manifest, risk_in(*recount.population)):
+    if recount.population is not None and not _same_risk(manifest, population_risk_of_files(*recount.population)):
         faults.append("the manifest's risk in the population is not that of the classes in the files")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
@@ -215,9 +218,9 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
 
 
 def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
-    """Return whether a manifest says truly in how many classes everybody has one sensitive value, as far as is known.
+    """Return whether a manifest's counts of classes with one sensitive value agree with the recount.
 
-    Where the release was counted by persons and the persons are not at hand, there may be more such classes than records tell of.
+    Where the release was counted by persons and the persons are not available, there may be more such classes than the records show.
     """
     said = {name: (one.classes, one.records) for name, one in manifest.one_value.items()}
     if manifest.persons is None or recount.persons:
@@ -227,13 +230,13 @@ def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
 
 
 def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
-    """Return whether a manifest's risk in the population is what was found, as far as floats that are added up otherwise can be."""
+    """Return whether a manifest's risk in the population equals the given figures, up to float rounding."""
     said = dict(manifest.population) if manifest.population else {}
     return said.keys() == found.keys() and all(isclose(said[name], value, rel_tol=1e-9) for name, value in found.items())
 
 
 def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return where a manifest is wrong about what became of the records that fail at the node of all."""
+    """Return messages on a manifest's counts of suppressed records that contradict the files."""
     remainder = manifest.remainder
     if remainder is None:
         return ["the manifest does not say what became of the records that fail at its levels"]
@@ -248,16 +251,19 @@ def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def is_of_labels(manifest: Manifest) -> bool:
-    """Return whether the figures of a release are of its labels; earlier versions, which tell of their search, tell of the source."""
+    """Return whether the figures of a release follow from its labels alone.
+
+    Earlier versions publish figures of their search, which follow from the source.
+    """
     return set(manifest.search) <= {"nodes", "orders_learnt"}
 
 
 def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
-    """Return where a manifest and the counted files disagree.
+    """Return messages on counts of records, classes and persons in which manifest and files differ.
 
     Args:
-        manifest: What is said.
-        recount: What was counted.
+        manifest: The manifest.
+        recount: The counts of the files.
         same_k: Whether persons were counted by the manifest's k.
     """
     claims = {
@@ -284,7 +290,7 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
 
 
 def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return whether a manifest says another largest share of a class's records than one person holds."""
+    """Return a message if the manifest's largest share of one person in a class differs from the recount."""
     said = manifest.persons.largest_share if manifest.persons else None
     if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
         return []
@@ -292,10 +298,10 @@ def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return whether a manifest's classes by persons are not those that were counted."""
+    """Return a message if the manifest's class sizes by persons differ from the recount."""
     if recount.persons is None:
         return []
-    sizes = unmasked(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))
+    sizes = unmasked_class_sizes(recount.persons.sizes, *recount.fully_suppressed_units(manifest.masked))
     for band in manifest.person_sizes:
         mine = {size: classes for size, classes in sizes.items() if band.least <= size <= (band.most or size)}
         if (band.classes, band.records) != (sum(mine.values()), sum(size * classes for size, classes in mine.items())):

@@ -1,8 +1,9 @@
-"""Whether labels can stand for the values of a source: as many records under each label as there are values that it covers.
+"""Lower bounds of the released records whose labels cover no source record, from cumulated counts.
 
-A release is true if each of its records can be given a record of the source of its own, whose values the labels cover and which has the
-same other columns. That is a matching of intervals; what follows is necessary for it, and quick to see on cumulated counts. Records are
-looked at apart by what they publish beside the labels, in some numbers of a digest, so that a label beside the wrong value is noticed too.
+A release is true if each of its records can be matched with a source record of its own: the labels cover that record's values, and the
+other columns are equal. That is a matching of intervals. The conditions checked here are necessary for it, and quick to check on
+cumulated counts. Records are split into parts by a digest of what they publish besides the labels, so that a label next to the wrong
+value is noticed too.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ BLOCK = 1 << 14
 """Rows that are looked at together, so that a byte for each of them and each label takes little room."""
 
 
-def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
-    """Return a lower bound of the released records whose labels cover no record left in the source.
+def unmatched_records(spans: Spans, released: Counts, source: Counts) -> int:
+    """Return a lower bound of the released records whose labels cover no unused record of the source.
 
     Args:
-        spans: What the labels cover.
+        spans: The positions that each label covers.
         released: Shape (parts, labels): records with each label.
         source: Shape (parts, positions): records with each value, those with a null at the last position.
     """
@@ -42,7 +43,7 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
 
 
 def _summed(places: Counts, counts: Counts, size: int) -> Counts:
-    """Add the counts of labels up at their places; return shape (parts, size)."""
+    """Sum the record counts of labels by position; return shape (parts, size)."""
     sums = np.zeros((size, len(counts)), np.int64)
     # sums[places] += would count a place that comes twice once.
     np.add.at(sums, places, counts.T)
@@ -50,7 +51,7 @@ def _summed(places: Counts, counts: Counts, size: int) -> Counts:
 
 
 def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
-    """Return how many records too many have labels that end at or before some position."""
+    """Return the largest excess of records whose labels end at or before one position, shape (parts,)."""
     ended = _summed(spans.ends, released, before.shape[1])
     ended.cumsum(axis=1, out=ended)
     ended -= before
@@ -58,7 +59,7 @@ def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
 
 
 def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
-    """Return how many records too many have labels that begin at or after some position."""
+    """Return the largest excess of records whose labels begin at or after one position, shape (parts,)."""
     begun = _summed(spans.low, released, before.shape[1])
     from_here = begun[:, ::-1]
     from_here.cumsum(axis=1, out=from_here)
@@ -68,7 +69,10 @@ def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
 
 
 def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
-    """Return how many records of some value are neither under a label that covers it nor among as many as are missing."""
+    """Return the excess source records of one value that no label covers, shape (parts,).
+
+    More of them than there are missing records is an excess.
+    """
     size = source.shape[1]
     is_range = np.ones(len(spans.low), np.bool_)
     is_range[list(spans.sets)] = False
@@ -81,13 +85,13 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     return _most(source - missing - covering)
 
 
-def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
-    """Count the rows of a table whose values the labels of each class cover, in all columns at once.
+def count_covered_rows(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
+    """Count the population rows whose values the labels of each class cover in all columns.
 
     Args:
-        spans: What the labels of each column cover.
+        spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
-        places: Shape (rows, columns): where the value of each row stands.
+        places: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
 
     Returns:
@@ -106,7 +110,7 @@ def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights:
 
 
 def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
-    """Return for each label which rows it covers, eight to a byte."""
+    """Return a bit mask of the rows that each label covers, eight rows to a byte."""
     inside = (places >= spans.low[:, None]) & (places < spans.high[:, None])
     for label, members in spans.sets.items():
         inside[label] = np.isin(places, members)
@@ -115,6 +119,6 @@ def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
 
 
 def _most(excess: Counts) -> Counts:
-    """Return the greatest excess of each part, at least 0."""
+    """Return the greatest excess of each part, at least 0, shape (parts,)."""
     most: Counts = np.maximum(excess.max(axis=1), 0)
     return most

@@ -1,7 +1,7 @@
-"""The figures of a manifest that follow from class sizes and from each other, worked out anew.
+"""The figures of a manifest that follow from class sizes and from each other, computed a second time.
 
-What a run states is made where classes are searched and written; this is a second reading of the same definitions, from what was counted in
-the files, so that a figure that was changed, or a slip of one of the two, is noticed.
+A run computes them where classes are searched and written. This is a second reading of the same definitions, from the counts of the
+files, so that a changed figure, or an error in one of the two, is noticed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import isclose, prod
 from operator import le
 
 from core.recount.classes import Recount, is_of_labels
-from core.recount.risk import unmasked
+from core.recount.risk import unmasked_class_sizes
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures
@@ -22,7 +22,7 @@ SAME = 1e-9
 
 
 def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list[str]:
-    """Return which figures of a manifest are not those of its files, or contradict each other.
+    """Return a message on figures of a manifest that contradict the files or each other.
 
     Args:
         manifest: Says them.
@@ -38,7 +38,7 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
 
 
 def _differs(said: Figure | None, found: Figure) -> bool:
-    """Return whether a figure that is said is another one; what is not said is no contradiction."""
+    """Return whether a stated figure differs from the computed one; a figure that is not stated does not."""
     if said is None:
         return False
     return said != found if isinstance(found, int) else not isclose(said, found, rel_tol=SAME, abs_tol=SAME)
@@ -61,14 +61,14 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
         "suppression_rate": lost / records if records else 0.0,
     }
     if manifest.persons is None or recount.persons:
-        units = unmasked(recount.unit_sizes, *recount.fully_suppressed_units(manifest.masked))
+        units = unmasked_class_sizes(recount.unit_sizes, *recount.fully_suppressed_units(manifest.masked))
         classes = sum(units.values())
         found["c_avg"] = sum(size * many for size, many in units.items()) / classes / int(manifest.privacy["k"]) if classes else 0.0
     return found
 
 
 def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
-    """Return the certainty penalties that are not those of the labels."""
+    """Return the names of certainty penalties that do not follow from the labels."""
     dropped = manifest.suppressed - manifest.masked
     found = {name: (one.penalty + dropped) / manifest.records for name, one in recount.losses.items()}
     if not found:
@@ -79,7 +79,7 @@ def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
 
 
 def _sums(manifest: Manifest) -> list[str]:
-    """Return figures that are not the sums of others."""
+    """Return the names of figures that are not the sums of their parts."""
     wrong = []
     counts = [one.records for one in manifest.sources if one.records is not None]
     # Where a file has fewer than k records, none of them tells how many it has.
@@ -98,7 +98,7 @@ def _sums(manifest: Manifest) -> list[str]:
 
 
 def _levels(manifest: Manifest) -> list[str]:
-    """Return what is wrong with the figures of the lattice, where classes are those of a node."""
+    """Return the names of lattice figures that contradict each other, where classes are those of a node."""
     if manifest.node is None or manifest.levels is None:
         return [name for name in ("node", "levels", "tops", "lattice") if getattr(manifest, name)]
     wrong = []
@@ -119,10 +119,10 @@ def _levels(manifest: Manifest) -> list[str]:
 
 
 def _is_drawn(drawn: LatticeFigures, node: Sequence[int], tops: Sequence[int], nodes: int) -> bool:
-    """Return whether a picture of the lattice can be one of the nodes that a job lets be taken.
+    """Return whether a picture of the lattice is possible for the levels of a job.
 
-    These may be fewer than all: levels that the job keeps out, and such as tell values that it hides. The search may have been of what is
-    above one root.
+    It may have fewer nodes than all: levels that the job keeps out are not drawn, nor those that show values which it hides. The search
+    may have covered only the nodes above one root.
     """
     if len(drawn.levels) != len(tops) or not all(
         level < many <= top + 1 for level, many, top in zip(node, drawn.levels, tops, strict=True)
@@ -133,12 +133,16 @@ def _is_drawn(drawn: LatticeFigures, node: Sequence[int], tops: Sequence[int], n
 
 
 def drawn_heights(drawn: LatticeFigures) -> list[int]:
-    """Return how many nodes of each height a picture shows, from height 0 up."""
+    """Return the number of nodes at each height of a lattice picture, from height 0 up."""
     return [sum(counts) for counts in zip(*drawn.heights.values(), strict=False)]
 
 
 def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return how many nodes there are of each height from 0 up, given the least and the greatest level of each quasi-identifier."""
+    """Count the lattice nodes at each height from 0 up.
+
+    Args:
+        spans: The least and the greatest level of each quasi-identifier.
+    """
     found = [1]
     for least, most in spans:
         longer = [0] * (len(found) + most)
@@ -150,7 +154,7 @@ def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:
-    """Return the promises whose worst class is another one than the files', and those that nobody asked for."""
+    """Return the names of measured promises that differ from the files or are not in the job."""
     unasked = [
         f"measured.{promise}.{column}"
         for promise, columns in manifest.measured.items()

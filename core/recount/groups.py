@@ -1,4 +1,4 @@
-"""Statements that group rows and count them: so parts of the rows can be counted apart, by several tasks, and the counts be added up."""
+"""SQL statements that group and count rows, so that counts of parts of the rows can be added up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Named = tuple[tuple[str, str], ...]
 """Expressions, each with the name of its column."""
 
 
-class Alike(NamedTuple):
-    """Records of a release, equal ones together or each by itself.
+class RecordRelation(NamedTuple):
+    """The records of a release as a relation, with or without a column of multiplicities.
 
     Attributes:
-        relation: What they are read as.
-        copies: Quoted name of the column that tells how many records a row stands for; empty where each row is one.
+        relation: The SQL relation of the records.
+        copies: Quoted name of the column with the number of equal records in a row; empty where each row is one record.
     """
 
     relation: str
@@ -27,12 +27,12 @@ class Alike(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """The expression that counts the records of a group."""
+        """The SQL expression that counts the records of a group."""
         return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
 
 
-def alike_sql(release: str, copies: str, table: str) -> str:
-    """Return the statement that makes the table of the different records of a release, with how often each is there.
+def distinct_records_sql(release: str, copies: str, table: str) -> str:
+    """Return SQL that makes the table of a release's distinct records with their multiplicity.
 
     It is right because GROUP BY takes nulls as equal, and whatever is counted of groups of records by the values of their columns is the
     same for equal ones: what was counted one by one is the sum of the copies.
@@ -45,8 +45,8 @@ def alike_sql(release: str, copies: str, table: str) -> str:
     return f"CREATE TEMP TABLE {table} AS SELECT *, count(*) AS {copies} FROM {release} GROUP BY ALL"
 
 
-def alikeness_sql(parts: Sequence[str], rows: int) -> str:
-    """Return the statement that counts records, so many at the beginning of each of some parts of a release, and the different ones.
+def distinct_share_sql(parts: Sequence[str], rows: int) -> str:
+    """Return SQL that counts records and distinct records at the beginning of each part.
 
     Args:
         parts: What each is read as.
@@ -58,14 +58,14 @@ def alikeness_sql(parts: Sequence[str], rows: int) -> str:
 
 @dataclass(frozen=True)
 class Groups:
-    """A statement on rows, such that what it yields of all of them are the sums of what it yields of parts, whatever the parts are.
+    """A SQL statement that groups and counts rows, such that the counts of parts of the rows add up.
 
     Attributes:
         rows: What is read, with its alias, joins and conditions.
         keys: What rows are grouped by.
         counts: What is added up in each group, each a 64-bit whole number.
         first: How many groups of least key are looked at, if not all are.
-        tables: Tables beside the rows that are joined.
+        tables: Tables that are joined to the rows.
         before: Statements that make what is read of the rows and these tables.
         alone: Whether one thread is to make it: joins by the dozen want memory for each.
         wide: Whether whole records are read, so that one thread is to make it where row groups are large.
@@ -82,12 +82,12 @@ class Groups:
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The SQL statement that counts all rows."""
         columns = ", ".join(f"{expression} AS {name}" for expression, name in (*self.keys, *self.counts))
         return f"SELECT {columns} FROM {self.rows}{self._ending}"
 
     def added_sql(self, parts: str) -> str:
-        """Return the statement that adds up what was counted of parts.
+        """Return SQL that sums the group counts of several parts into the counts of all rows.
 
         It is right because a group's rows are those that it has in the parts, and a count of them the sum of the counts there.
 
@@ -111,7 +111,7 @@ NUMBER = "file_row_number"
 
 
 def normalised_sql(column: str, steps: Collection[str]) -> str:
-    """Return the SQL of a text column without case, blanks around it, or texts that say that nothing is known.
+    """Return the SQL of a text column without case, surrounding blanks, or texts for a missing value.
 
     Args:
         column: A quoted name.
@@ -124,11 +124,11 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
 
 
 def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]]) -> str:
-    """Return what is read as a source whose texts are without what matters to nobody.
+    """Return the SQL of a source whose text columns are normalised.
 
     Args:
         relation: What is read as the source.
-        columns: By quoted name of a column of text, what it is read without; see ``normalised_sql``.
+        columns: By quoted name of a column of text, the steps of its normalisation; see ``normalised_sql``.
     """
     if not columns:
         return relation
@@ -137,21 +137,21 @@ def without_spellings_sql(relation: str, columns: Mapping[str, Collection[str]])
 
 
 def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
-    """Return what is read as a source with other values in the place of its own.
+    """Return the SQL of a source in which expressions replace the values of some columns.
 
     Args:
         source: What is read.
-        columns: What stands for columns of its records ``s``, each with its name.
+        columns: Expressions over its records ``s`` that replace columns, each with the name of the column.
         joins: What is joined to these for it.
     """
     return f"(SELECT s.* REPLACE ({', '.join(columns)}) FROM {source} AS s {' '.join(joins)})"
 
 
 def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
-    """Return what is read as the source without the records that a release withholds.
+    """Return the SQL of a source with at most ``most`` records of each person.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
-    with colons between. Records of nobody all stay.
+    with colons between. Records of no person all stay.
 
     Args:
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
@@ -168,7 +168,7 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
 
 
 def withheld_sql(given: str, bounded: str, persons: Sequence[str]) -> str:
-    """Return the statement that counts the records that are withheld, and the persons who lose them.
+    """Return SQL that counts the withheld records and the persons who lose records.
 
     Args:
         given: What is read as the source.

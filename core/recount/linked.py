@@ -1,7 +1,7 @@
-"""The recount of linked records: how many people share the set of combinations that all records of one of them are in.
+"""The recount of linked records: how many persons share the set of classes of one person's records.
 
-Where equal pseudonyms show which records belong together, who knows one person's quasi-identifiers in every record looks for a pseudonym
-with just these combinations. As many people as share that set fit; each of the combinations alone would fit more.
+Equal pseudonyms show which records belong together. An attacker who knows one person's quasi-identifiers in every record looks for a
+pseudonym with just these combinations. As many persons fit as share that set; each of the combinations alone would fit more.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ DIGEST = "md5_number(combination::VARCHAR)"
 
 @dataclass(frozen=True)
 class LinkCount:
-    """What one linking column, or several that name a person together, show in the written files.
+    """Counts of the persons and sets of combinations that one linking column shows in the written files.
+
+    Several columns that name a person together are one linking column.
 
     Attributes:
         columns: Their names.
-        known: Whether people were told apart; else every pseudonym was taken for one.
+        known: Whether the persons are known; else every pseudonym counts as a person.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
-        smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.
+        smallest: How many people share the set that fewest share; 0 if no person has a pseudonym.
         below_k: People who share one of theirs with fewer than k.
         failing: Sets that fewer than k people share.
         unexpected: Pseudonyms in combinations of which the private file says otherwise.
@@ -46,12 +48,14 @@ class LinkCount:
 
     @property
     def share(self) -> float:
-        """Share of the people who are below k."""
+        """Share of the people whose set of combinations fewer than k people share."""
         return self.below_k / self.people if self.people else 0.0
 
 
 def owners_sql(combinations: str, classes: str, people: str, labels: int, places: Sequence[int]) -> str:
-    """Return what is read as ``combination``, ``person``, ``records`` and ``link_0`` …: whose the pseudonyms of a release are.
+    """Return the SQL relation of the persons behind the pseudonyms of a release.
+
+    Its columns are ``combination``, ``person``, ``records`` and ``link_0`` ….
 
     Args:
         combinations: The table of the published combinations.
@@ -72,9 +76,11 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
 def linked_sql(
     source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
 ) -> str:
-    """Return two statements; the second counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
+    """Return two SQL statements; the second counts persons by their sets of combinations.
 
-    It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
+    It yields the fields of ``LinkCount`` in their order.
+
+    It is right because a set is known by its size and by a 128-bit digest of its members in any order. No list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
     may be anybody with one record there. A pseudonym that is nobody's makes a set that it does not fill.
 
@@ -113,13 +119,16 @@ def linked_sql(
 
 
 def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
-    """Return who has a pseudonym, what tells it, who else has a record, and what is unexpected, where every pseudonym is a person."""
+    """Return the SQL parts of ``linked_sql`` where every pseudonym is taken for a person.
+
+    They are the expression of a person, the join that finds it, the records without a pseudonym, and the count of unexpected pseudonyms.
+    """
     loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
     return f"row({keys})", "", loose, "0"
 
 
 def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
-    """Return the same where it is known whose the pseudonyms are."""
+    """Return the SQL parts of ``linked_sql`` where the persons behind the pseudonyms are known."""
     whose = f"LEFT JOIN (SELECT DISTINCT {keys}, person FROM {owners} WHERE {there} AND person <> {NOBODY}) USING ({keys})"
     loose = f"SELECT 1, {DIGEST}, person, false, 0 FROM {owners} WHERE NOT ({there}) AND person <> {NOBODY}"
     kept = f"SELECT combination, {keys}, sum(records) AS records FROM {owners} WHERE {there} GROUP BY ALL"
@@ -128,7 +137,10 @@ def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
 
 
 def discloses_people(job: Job, columns: Sequence[str]) -> bool:
-    """Return whether each pseudonym in columns that link is one person: where none is named, and where they are what names one."""
+    """Return whether each pseudonym in linking columns stands for exactly one person.
+
+    It does where the job names no person column, and where the linking columns are the person columns themselves.
+    """
     if not job.columns.person:
         return True
     kinds = [treatment_kind(one.treatment) for one in job.columns.pseudonyms if one.name in columns]
@@ -136,17 +148,17 @@ def discloses_people(job: Job, columns: Sequence[str]) -> bool:
 
 
 def is_accepted(job: Job, columns: Sequence[str]) -> bool:
-    """Return whether the job says that columns may link records whatever that shows."""
+    """Return whether the job accepts that these columns link records."""
     return set(columns) <= set(job.columns.linkable)
 
 
-def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
-    """Return what shows the records of people whom fewer than k are like, and is not accepted."""
+def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
+    """Return the linking columns that expose sets of fewer than k persons and are not accepted."""
     return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
 
 
 def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
-    """Return which linking columns are not those that the private file is about."""
+    """Return messages on linking columns whose pseudonyms differ from the private file of persons."""
     return [
         f"{counted(one.unexpected, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
         for one in linked
@@ -155,16 +167,19 @@ def mismatching_links(linked: Sequence[LinkCount]) -> list[str]:
 
 
 def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
-    """Return which linking columns show more than the job allows."""
+    """Return messages on linking columns that expose more than the job allows."""
     return [
         f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} share the set of combinations that "
         f"theirs are in with fewer than k = {job.privacy.k:,}"
-        for one in exposing(job, linked)
+        for one in exposing_links(job, linked)
     ]
 
 
 def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> list[str]:
-    """Return where a manifest is wrong about what linking columns show; one of an older version says nothing of it."""
+    """Return messages on a manifest's counts of linked records that differ from the files.
+
+    Manifests of older versions have no such counts.
+    """
     if manifest.linked is None:
         return []
     if [one.columns for one in manifest.linked] != [one.columns for one in linked]:
@@ -189,7 +204,7 @@ SAMPLE = 20
 
 
 def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
-    """Return how the records whose pseudonym has another form than the job says are counted, and the masked ones with any.
+    """Return the query that counts malformed pseudonyms, and masked records that have a pseudonym.
 
     It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
 
@@ -211,7 +226,9 @@ def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) 
 
 
 def shared_sql(source: str, reference: str, column: str) -> str:
-    """Return the statement that counts the different pseudonyms, those that are values of the source's column too, and these values.
+    """Return SQL that counts pseudonyms, pseudonyms equal to a source value, and source values.
+
+    All are counted once, however often they occur.
 
     It is right because values are compared as text, whatever the types before and after.
 
@@ -229,18 +246,18 @@ def shared_sql(source: str, reference: str, column: str) -> str:
 
 
 def is_compared(one: Identifier) -> bool:
-    """Return whether the treatment promises that no value of the source is published, so that the two are to be compared."""
+    """Return whether a treatment promises that no source value is published, so that values are compared."""
     return treatment_kind(one.treatment).meets != "often"
 
 
 def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
-    """Return what is wrong with a column of pseudonyms.
+    """Return messages on pseudonyms of the wrong form, of masked records, or equal to source values.
 
     Args:
         one: How they are made.
         masks: Whether the job masks suppressed records.
         counts: From ``form_groups``.
-        shared: From ``shared_sql``, where the source is at hand.
+        shared: From ``shared_sql``, where the source is available.
     """
     (malformed, revealed), entry = counts, treatment_kind(one.treatment)
     faults = []

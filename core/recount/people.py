@@ -1,8 +1,8 @@
-"""The recount of people: how many different ones are in each class of the written files.
+"""The recount of persons: how many different persons are in each class of the written files.
 
-The files do not say whose a record is. A private file beside them does, by class: which persons have how many records in it, with which
-sensitive values, and what the class publishes. It is believed only as far as it agrees with the files: every combination of published
-values must be a class of it, with as many records, and as many of each sensitive value that a promise is about.
+The files do not say which person a record belongs to. A private file does, by class: which persons have how many records in it, with
+which sensitive values, and what the class publishes. The recount trusts it only as far as it agrees with the files. Every combination
+of published values must be a class of it, with as many records, and as many of each sensitive value that a promise is about.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class PersonCount:
-    """The persons of the written files.
+    """Counts of the persons in the classes of the written files.
 
     Attributes:
         released: Different persons.
@@ -46,12 +46,17 @@ class PersonCount:
 
 
 def share_at_most(share: float) -> float:
-    """Return a share of a class's records as it may be reported: rounded up so coarsely that no person's number of records shows."""
+    """Round a person's share of a class's records up to one of ``SHARES``, as it may be reported.
+
+    The steps are so coarse that no person's number of records can be worked out.
+    """
     return next(most for most in SHARES if share <= most)
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Return the statement that makes the table of the published combinations: ``combination``, ``records``, ``masked``, ``label_0`` ….
+    """Return SQL that makes the table of the published combinations of labels.
+
+    Its columns are ``combination``, ``records``, ``masked``, ``label_0`` ….
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
@@ -68,9 +73,10 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
 
 
 def holder_values_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
-    """Return the statement that makes the table of who is in which combination: ``combination``, ``person``, ``value_0`` …, ``records``.
+    """Return SQL that makes the table of the persons and values of each combination.
 
-    Classes that publish the same are one combination; a class that none publishes has a null there.
+    Its columns are ``combination``, ``person``, ``value_0`` …, ``records``. Classes with the same labels are one combination; a class
+    whose labels are not published has a null there.
 
     Args:
         combinations: The table of the published combinations.
@@ -93,14 +99,16 @@ def holder_values_sql(combinations: str, classes: str, people: str, labels: int,
 
 
 def people_sql(combinations: str, held: str, values: int, k: int) -> str:
-    """Return the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
+    """Return SQL that counts the persons of the published combinations.
+
+    It yields the fields of ``PersonCount`` in their order.
 
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of who is in which.
-        values: How many sensitive columns it tells apart.
+        held: The table of the persons in each combination.
+        values: How many sensitive columns it has.
         k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
@@ -129,14 +137,14 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
 
 
 def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
-    """Return the statement that counts the classes of the files in which values of a sensitive column are not those that are kept.
+    """Return SQL that counts classes whose sensitive values differ from the private file.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
         column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
-        held: The table of who is in which.
+        held: The table of the persons in each combination.
         value: The column's name in that table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
@@ -153,39 +161,39 @@ def unexpected_values_sql(source: str, qids: Sequence[str], column: str, combina
     """
 
 
-def valued_sql(held: str, value: str) -> str:
-    """Return what is read as a record for each person and value of a combination.
+def person_values_sql(held: str, value: str) -> str:
+    """Return the SQL relation of each person and sensitive value of a combination, once each.
 
-    So whatever counts records of that counts everybody once for each of their values, and nobody not at all.
+    A count of its rows counts each person once for each of their values. Records without a person are left out.
 
     Args:
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
 
 
 def source_pairs_sql(held: str, value: str) -> str:
-    """Return what is read as ``holder`` and ``value``, each person and value of all combinations together once.
+    """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
 
     Args:
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
 
 
 def somebody_sql(persons: Mapping[str, bool]) -> str:
-    """Return the condition that a record of the source is somebody's.
+    """Return the SQL condition that a source record belongs to a person.
 
     Args:
-        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        persons: By quoted name of a column that names a person, whether it may hold NaN, which names no person.
     """
     return " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
 
 
 def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:
-    """Return what is read as ``holder`` and ``value``, each person and value of the whole source once.
+    """Return the SQL relation of each person (``holder``) and ``value`` in the source, once each.
 
     Args:
         source: What is read.
@@ -201,10 +209,10 @@ def _holder(persons: Sequence[str]) -> str:
 
 
 def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
-    """Return the statement that counts persons by value: ``value``, ``records`` (who has it) and ``persons`` (of all values together).
+    """Return SQL that counts the persons of each sensitive value.
 
-    A value that only records of nobody have is one of 0 persons. It is a place of the ordered distance as any other is: how far values
-    are apart does not depend on whose they are.
+    Its columns are ``value``, ``records`` (persons with the value) and ``persons`` (of all values together). A value that occurs only in
+    records of no person has 0 persons. It keeps its position in the ordered distance, which does not depend on who has a value.
 
     Args:
         people: What is read as ``holder`` and ``value``.
@@ -217,8 +225,10 @@ def source_counts_sql(people: str, source: str = "", column: str = "") -> str:
     return f"SELECT value, sum(records)::BIGINT AS records, ({everybody}) AS persons FROM ({everything}) GROUP BY value"
 
 
-def everybody_sql(people: str) -> str:
-    """Return the statement that counts the different persons of all classes by how many records they have: ``records``, ``persons``.
+def persons_by_records_sql(people: str) -> str:
+    """Return SQL that counts persons by their number of records in all classes.
+
+    Its columns are ``records`` and ``persons``.
 
     Args:
         people: What is read as ``person`` and ``records``.
@@ -228,7 +238,7 @@ def everybody_sql(people: str) -> str:
 
 
 def records_of_k(persons: Mapping[int, int], k: int) -> int:
-    """Return the number of records that k persons have, or more; 0 where there are fewer persons.
+    """Return the largest number of records that at least k persons reach; 0 with fewer persons.
 
     Args:
         persons: How many there are by their number of records.
@@ -246,8 +256,10 @@ MASKED = -1
 """The class of records that publish ``*`` in every quasi-identifier because they were masked."""
 
 
-def owned_sql(owned: str, values: str, number: int) -> str:
-    """Return the statement that makes the table ``owner_0`` … of a column's values with the number of their label.
+def labelled_values_sql(owned: str, values: str, number: int) -> str:
+    """Return SQL that makes the table of a column's values with the number of their label.
+
+    It is called ``owner_0`` …, by the position of the quasi-identifier.
 
     Args:
         owned: The table ``place``, ``number``.
@@ -258,7 +270,9 @@ def owned_sql(owned: str, values: str, number: int) -> str:
 
 
 def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids: Sequence[str], *, masked: bool) -> str:
-    """Return the statement that makes the table ``classes``: ``class``, ``number_0`` …, ``label_0`` … as text, and ``records``.
+    """Return SQL that makes the table ``classes`` of label numbers, label texts and record counts.
+
+    Its columns are ``class``, ``number_0`` …, ``label_0`` … as text, and ``records``.
 
     Args:
         release: What is read, without masked records.
@@ -284,7 +298,9 @@ def classes_sql(release: str, labels: Sequence[tuple[Sequence[str], str]], qids:
 
 
 def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
-    """Return the statement that makes the table ``persons``: what names each, and a number above that of nobody.
+    """Return SQL that makes the table ``persons``: the name and number of each person.
+
+    Numbers begin above ``NOBODY``.
 
     Args:
         source: What is read.
@@ -296,12 +312,14 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
 
 
 def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str], values: Sequence[str], *, masked: bool) -> str:
-    """Return the statement that makes the table ``given``: ``class``, ``person``, ``value_0`` … and ``records`` of the source.
+    """Return SQL that makes the table ``given`` of the classes, persons and values of the source.
+
+    Its columns are ``class``, ``person``, ``value_0`` … and ``records``.
 
     Args:
         source: What is read.
         qids: Quoted names of the quasi-identifiers.
-        persons: Quoted names of what names a person.
+        persons: Quoted names of the columns that name a person.
         values: Quoted names of the sensitive columns.
         masked: Whether records of no other class were masked; else they are left out.
     """
@@ -319,10 +337,10 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
     """
 
 
-def lacking_sql(release: str) -> str:
-    """Return the statement that counts the classes which hold other numbers of records than the source has for their labels.
+def mismatching_classes_sql(release: str) -> str:
+    """Return SQL that counts classes whose number of records differs from the source's.
 
-    With them it says whether as many records were masked as the source has beside these classes.
+    A second column says whether as many records were masked as the source has outside these classes.
 
     Args:
         release: What is read, masked records included.
@@ -337,6 +355,6 @@ def lacking_sql(release: str) -> str:
 
 
 def people_of_classes_sql(values: int) -> str:
-    """Return the statement that yields who is in which class, with so many sensitive columns, as a run folder keeps it."""
+    """Return SQL that yields the persons and values of each class, as a run folder keeps them."""
     read = "".join(f", value_{number}" for number in range(values))
     return f"SELECT class, person{read}, records::BIGINT AS records FROM given"

@@ -1,7 +1,7 @@
-"""The risk that a manifest states, worked out anew from the classes that were counted in the files.
+"""The risk figures of a manifest, computed a second time from the classes counted in the files.
 
-What a run states is made by ``core.privacy.risk``; this is a second reading of the same definitions (K. El Emam, Guide to the
-De-Identification of Personal Health Information, CRC Press 2013, chapter 16), so that a slip of one of the two is noticed.
+A run computes them by ``core.privacy.risk``. This is a second reading of the same definitions (K. El Emam, Guide to the
+De-Identification of Personal Health Information, CRC Press 2013, chapter 16), so that an error in one of the two is noticed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ Figures = dict[str, int | float]
 
 
 def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
-    """Return the risk of written files; whole classes are published, so that prosecutor, journalist and marketer see the same sizes.
+    """Return the re-identification risk of written files by figure (prosecutor, journalist, marketer).
+
+    Whole classes are published, so that the three attackers see the same sizes.
 
     Args:
         classes: Number of classes by size, the class of the masked records among them.
         starred: Records with ``*`` in every quasi-identifier.
         suppressed: Records that were dropped or masked.
-        masked: How many of them are in the files. They are in no class; where others publish ``*`` as well nobody can tell them apart.
+        masked: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well, the two
+            cannot be distinguished.
     """
-    table = unmasked(classes, starred, masked)
+    table = unmasked_class_sizes(classes, starred, masked)
     records, many = sum(size * number for size, number in table.items()), sum(table.values())
     counts: Figures = {"records": records, "classes": many, "suppressed": suppressed}
     if not records:
@@ -49,16 +52,19 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
     }
 
 
-def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
-    """Return classes by size without that of the masked records, the arguments as for ``risk_of_files``."""
+def unmasked_class_sizes(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+    """Return the number of classes by size without the class of the masked records.
+
+    Arguments as for ``risk_of_files``.
+    """
     table = dict(classes)
     if masked and masked == starred:
         table[starred] -= 1
     return {size: number for size, number in table.items() if number}
 
 
-def risk_in(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
-    """Return the risk of classes in a population.
+def population_risk_of_files(rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
+    """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:
         rows: Rows of the population.

@@ -1,11 +1,10 @@
-"""Whether the labels of a class stand together as the values of the source do, looked at in some classes where labels overlap.
+"""The check of whole records against the source in some classes, where labels overlap.
 
-Each quasi-identifier by itself says nothing of a label that stands beside those of other records. Whole records decide that where labels
-are disjoint; where they overlap, a value may have any of several, and the records of the source that are under all labels of a class are
-counted for a few classes instead, each a bit of a mask that every value has. Which ones is decided by a digest of their labels and of a
-number that is drawn for each recount, so that neither the order of the records nor whoever wrote them has a say in it: nobody knows
-beforehand which classes are looked at. What is wrong in a class that is not among them is not found here, which is why a recount says in
-how many it looked.
+Each quasi-identifier by itself says nothing of a label in combination with the record's other labels. Where labels are disjoint, digests
+of whole records decide that. Where they overlap, a value may have any of several labels. Then the source records under all labels of a
+class are counted for a few classes instead; each class is one bit of a mask that every value has. The classes are chosen by a digest of
+their labels and of a number drawn for each recount, so that neither the order of the records nor the writer of the files can influence
+the choice. A fault in a class outside the sample is not found, which is why a recount reports how many classes it checked.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MOST = 64
 
 
 def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
-    """Return how the ``MOST`` least digests of the labels of classes are found: ``digest``.
+    """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
 
     Args:
         release: What is read.
@@ -34,16 +33,16 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) ->
 def sample_groups(
     release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[DigestPart], most: int, drawn: int
 ) -> Groups:
-    """Return how the records of the classes of least digest are counted, apart by what is beside their labels.
+    """Return the GROUP BY query that counts the records of the sampled classes by labels and part.
 
-    That is ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. Two classes of the same digest are taken both or
-    neither, and so there may be one more.
+    Its columns are ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. A part is a group of records by what is
+    published besides the labels. Two classes of the same digest are taken both or neither, so there may be one class more.
 
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
         parts: How many parts there are.
-        beside: What is published beside the labels.
+        beside: The columns that are published besides the labels.
         most: The greatest digest of a class that is taken.
         drawn: The number that the digests were made with.
     """
@@ -58,12 +57,14 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
 
 
 def sample_sql(counted: str, table: str) -> str:
-    """Return the statement that makes the table of such classes, with a number of its own for each ``row``."""
+    """Return SQL that makes the table of the sampled classes, with a number in ``row``."""
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
 def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
-    """Return the statement that yields the ``number`` of a quasi-identifier's label in each row of a sample, in the order of the rows.
+    """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
+
+    The numbers come in the order of the rows.
 
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
@@ -78,7 +79,9 @@ def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
 
 
 def masks_sql(masks: str, values: str, table: str) -> str:
-    """Return the statement that makes the table of values with the mask of the classes whose label covers them, of those with any.
+    """Return SQL that makes the table of source values with the bit mask of their classes.
+
+    A bit is set for each sampled class whose label covers the value; values of no class are left out.
 
     Args:
         masks: The table ``place``, ``mask``.
@@ -89,7 +92,9 @@ def masks_sql(masks: str, values: str, table: str) -> str:
 
 
 def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Return the statement that makes the table of the records that some class may cover, as far as some quasi-identifiers tell.
+    """Return SQL that makes the table of source records that a sampled class may still cover.
+
+    Only the given quasi-identifiers are looked at; others may follow.
 
     Args:
         source: What is read.
@@ -110,7 +115,7 @@ def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known:
 
 
 def covered_groups(masked: str) -> Groups:
-    """Return how the records of the source are counted by the classes whose labels cover all their values (``mask``), and by ``part``.
+    """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
@@ -121,7 +126,7 @@ def covered_groups(masked: str) -> Groups:
 
 
 def sample_faults(records: int, wrong: int, classes: int) -> list[str]:
-    """Return what is wrong with the sampled classes.
+    """Return a message if sampled classes hold records that the source cannot have.
 
     Args:
         records: Records without one of the source, at least.

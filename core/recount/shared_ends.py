@@ -1,7 +1,7 @@
-"""Whether ranges of a release end where k people lie at or beyond: the steps of a source worked out again, to the letter of the decision.
+"""The check that ranges of a release end where at least k persons lie at or beyond the end.
 
-What makes releases does this in compiled loops over arrays (`core.recoding.ends`). Here it is done value by value in Python's integers,
-from docs/decisions/shared-ends.md, so that a slip of one of the two is noticed.
+The writer of releases does this in compiled loops over arrays (`core.recoding.ends`). Here it is done value by value in Python's
+integers, from docs/decisions/shared-ends.md, so that an error in one of the two is noticed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import KEPT_ENDS, written
+from core.recount.labels.value_scales import KEPT_ENDS, value_texts
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 from schemas.release.claimed_levels import NULL_MEMBER
 
@@ -46,10 +46,10 @@ Key = Any
 
 
 class EndsAxis:
-    """Values on the lines of their hierarchy, and the text of an end as something to compare.
+    """The positions of a column's values on the grid lines of their hierarchy.
 
     Attributes:
-        places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take eighty.
+        places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take eighty megabytes.
         widths: How far apart lines are, ascending.
         key: Returns what the text of an end is compared by.
         first: Returns the same for the first value from a line on.
@@ -65,7 +65,7 @@ class EndsAxis:
 def unexpected_ends(
     values: pa.Array, people: Sequence[int] | NDArray[np.int64], spec: HierarchySpec, k: int, labels: Iterable[str | None]
 ) -> int:
-    """Count the labels with an end where ranges may not end.
+    """Count the labels that have an end at which ranges may not end.
 
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
@@ -80,11 +80,11 @@ def unexpected_ends(
 
 
 class StepLines(NamedTuple):
-    """A step of values on the grid, and what stands for its values.
+    """A step between two grid lines, and the value that is published for its values.
 
     Attributes:
         first, after: Position of its first value, and of the one after its last.
-        middle: The value in its middle; of the outermost steps the one beside their line.
+        middle: The value in its middle; of the outermost steps the value next to their line.
         width: How far apart its lines are, in the unit of the values; 0 of the outermost steps and of moments.
     """
 
@@ -95,7 +95,7 @@ class StepLines(NamedTuple):
 
 
 def step_lines(values: pa.Array, people: Sequence[int], k: int) -> list[StepLines]:
-    """Return the steps of a column that has no hierarchy; nothing where there is no line with k people on either side.
+    """Return the steps of a column without hierarchy; none without a line that has k persons on each side.
 
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps.
@@ -142,7 +142,7 @@ def _allowed(label: str, axis: EndsAxis, lows: set[Key], highs: set[Key]) -> boo
 
 
 def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
-    """Return what ranges may begin and end with; None where they may be open."""
+    """Return the ends at which ranges may begin and may end; None where they may be open."""
     so_far = np.zeros(len(people) + 1, np.int64)
     np.cumsum(people, out=so_far[1:])
     cuts = _cuts(axis.places, so_far.data, axis.widths, k)
@@ -159,13 +159,16 @@ def _ends(axis: EndsAxis, values: pa.Array, people: NDArray[np.int64], k: int) -
 
 
 def _texts_at(places: Iterable[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
-    """Return the text of the value at each of some places that k people have."""
+    """Return the text of the value at each given position that at least k persons have."""
     shared = [place for place in places if people[place] >= k]
-    return {place: spelt[0] for place, spelt in zip(shared, written(values.take(pa.array(shared, pa.int64()))), strict=True)}
+    return {place: spelt[0] for place, spelt in zip(shared, value_texts(values.take(pa.array(shared, pa.int64()))), strict=True)}
 
 
 def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k: int) -> list[int]:
-    """Return the lines of cuts, ascending: each with k people on both sides up to the next one."""
+    """Return the lines at which values are cut, ascending.
+
+    Each has k persons on both sides up to the next line.
+    """
     # Segment by its first value and the one after its last, and between which lines it is still looked at.
     todo, cuts = [(0, len(places), -widths[-1] if places[0] < 0 else 0, widths[-1])], []
     while todo:
@@ -188,7 +191,10 @@ def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k
 
 
 def _line(low: int, high: int, widths: Sequence[int]) -> int | None:
-    """Return the line between two others at which they are parted: of the widest bins, nearest to the middle, the lower of two."""
+    """Return the line at which the span between two lines is cut; None if there is no line between.
+
+    It is a line of the widest bins, nearest to the middle, the lower of two.
+    """
     for width in reversed(widths):
         under = (low + high) // 2 // width * width
         inside = [line for line in (under, under + width) if low < line < high]
@@ -244,9 +250,9 @@ def _numbers(values: pa.Array, spec: HierarchySpec | None) -> EndsAxis:
 
 
 def _exact(values: pa.Array) -> Iterator[Decimal]:
-    """Yield numbers as decimals, without holding all of them."""
+    """Yield numbers as decimals, one block at a time."""
     for first in range(0, len(values), BLOCK):
-        for spelt in written(values.slice(first, BLOCK)):
+        for spelt in value_texts(values.slice(first, BLOCK)):
             yield Decimal(spelt[0]).normalize(EXACT)
 
 
@@ -257,7 +263,7 @@ def _shifted(number: Decimal, used: int) -> int:
 
 
 def _whole(number: Decimal, used: int) -> int | None:
-    """Return a number in units of its last place in use; None where it needs more places."""
+    """Return a number in units of its last decimal place in use; None if it has more places."""
     sign, digits, exponent = Decimal(number).normalize(EXACT).as_tuple()
     moved = int(exponent) + used
     whole = int("".join(map(str, digits))) * (-1 if sign else 1)
@@ -265,7 +271,7 @@ def _whole(number: Decimal, used: int) -> int | None:
 
 
 def _moments(values: pa.Array) -> EndsAxis:
-    """Put moments into a calendar of 32 days a month; a time with a zone by UTC."""
+    """Return the axis of dates or times, on a calendar of 32 days a month; a time with a zone by UTC."""
     dated = pt.is_date(values.type)
     ticks = 1 if dated else _TICKS[values.type.unit]
     day = 1 if dated else 86_400 * ticks

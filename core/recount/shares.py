@@ -1,7 +1,8 @@
-"""Classes that are counted by share: records are set apart by what they publish, so that each class is in one share, and whole.
+"""Counts of classes from disjoint shares of the records: each class lies completely in one share.
 
-Each share is counted as a release of its own would be. What was counted of all shares is what was counted of the release: sums, least and
-most. A share that is missing, or that comes twice, shows in the records.
+Records are assigned to shares by a digest of what they publish. Each share is counted as a release of its own would be. The counts of the
+release are the sums, least and greatest of the counts of all shares. A share that is missing, or that comes twice, shows in the number of
+records.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schemas.errors.base import counted
 
 @dataclass(frozen=True)
 class ShareSpread:
-    """What was counted of a promise on a sensitive column.
+    """Counts of one privacy promise on a sensitive column, in all classes or in one share of them.
 
     Attributes:
         failing: Classes that break it.
@@ -34,7 +35,7 @@ class ShareSpread:
 
 @dataclass(frozen=True)
 class ShareClasses:
-    """What was counted in classes, in all of them or in a share.
+    """Counts of all classes, or of the classes in one share.
 
     Attributes:
         counts: Records, classes and their sizes, and persons if these were counted.
@@ -54,10 +55,10 @@ _TEXTS = {"FLOAT": _NUMBER, "DOUBLE": _NUMBER, "TIMESTAMP WITH TIME ZONE": "epoc
 
 
 def share_sql(columns: Mapping[str, str], shares: int) -> str:
-    """Return the expression for the share of a record, by what it publishes.
+    """Return the SQL expression for the share number of a record, by its published quasi-identifiers.
 
-    It is right because values that SQL takes as equal have the same text, once zero and what is no number have no sign, and moments are
-    told without the zone of whoever asks.
+    It is right because values that SQL takes as equal have the same text, once the signs of zero and NaN are removed and moments are
+    written independently of the session's time zone.
 
     Args:
         columns: Quoted names of published quasi-identifiers, each with DuckDB's type.
@@ -67,8 +68,8 @@ def share_sql(columns: Mapping[str, str], shares: int) -> str:
     return f"(hash({', '.join(texts)}) % {shares:d})::INTEGER"
 
 
-def added(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
-    """Add up what was counted of all shares.
+def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
+    """Merge the class counts of all shares into the counts of the release.
 
     Args:
         shares: Of each class one.
@@ -105,7 +106,10 @@ def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _people(shares: Sequence[ShareClasses]) -> PersonCount:
-    """Add the people of classes up; how many there are in all, and how many records one has, no share can tell."""
+    """Merge the person counts of the shares.
+
+    The number of all persons and the records of one person cannot be found from shares; they are 0.
+    """
     # A share without a class of the files may have some of the private file's, which are unexpected.
     some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]
     persons = [one for _, one in some]
@@ -132,7 +136,7 @@ def _worst(spreads: Sequence[ShareSpread], *, low: bool) -> ShareSpread:
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:
-    """Return whether shares are missing, or come twice, or have other records than were set apart for them.
+    """Return a message if shares are missing, come twice, or have an unexpected number of records.
 
     Args:
         shares: Number and counted records of each share.

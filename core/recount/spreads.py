@@ -1,6 +1,7 @@
-"""The independent recount of sensitive values: one statement for each privacy model, as `schemas.privacy.kinds` names them.
+"""The independent recount of l-diversity and t-closeness: one SQL statement for each privacy model.
 
-Each counts the classes that fail and all classes, and measures the worst. Nothing of the models that algorithms ask is used here.
+The models are those of `schemas.privacy.kinds`. Each statement counts the classes that fail and all classes, and measures the worst. The
+implementations of the models that algorithms use are not used here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ UNIT = "any_value(unit)::DOUBLE"
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
-    """Return the statement on distinct l-diversity; the worst class has the fewest distinct values.
+    """Return SQL that counts classes without distinct l-diversity.
+
+    The worst class has the fewest distinct values.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
@@ -29,7 +32,10 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
 
 
 def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
-    """Return the statement on entropy l-diversity; the worst class has the least exp(entropy). Arguments as for ``distinct_sql``."""
+    """Return SQL that counts classes without entropy l-diversity.
+
+    The worst class has the least exp(entropy). Arguments as for ``distinct_sql``.
+    """
     entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
     # repr is the shortest text that is read back as the same float.
     fails = f"records = 0 OR {entropy} < ln({float(spec.entropy)!r}) - {SLACK!r}"
@@ -37,9 +43,9 @@ def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec
 
 
 def recursive_sql(source: str, qids: Sequence[str], column: str, spec: RecursiveSpec, _levels: int = 0) -> str:
-    """Return the statement on recursive (c, l)-diversity; in the worst class a value is most times as frequent as its tail.
+    """Return SQL that counts classes without recursive (c, l)-diversity.
 
-    Arguments as for ``distinct_sql``.
+    In the worst class the most frequent value is most times as frequent as its tail. Arguments as for ``distinct_sql``.
     """
     c, least = Fraction(spec.recursive.c), spec.recursive.l
     tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
@@ -49,10 +55,11 @@ def recursive_sql(source: str, qids: Sequence[str], column: str, spec: Recursive
 
 
 def _diversity_sql(source: str, qids: Sequence[str], column: str, spec: DiversitySpec, fails: str, worst: str) -> str:
-    """Return the statement on a condition on ``records`` of a class and the counts of its values in ``falling`` order.
+    """Return SQL that counts classes that fail a condition on their value counts.
 
-    It is right because GROUP BY counts each sensitive value once per class, and the definitions need nothing but these counts. Nulls are
-    counted as a value of their own or, if they are none, not at all; a class of nulls alone is then one of no records and no values.
+    The condition is on ``records`` of a class and the counts of its values in ``falling`` order. It is right because GROUP BY counts each
+    sensitive value once per class, and the definitions need nothing but these counts. Nulls are counted as a value of their own or, if
+    they are none, not at all; a class of nulls alone is then one of no records and no values.
     """
     keyed, classes = _keyed(qids)
     known = "TRUE" if spec.nulls == "value" else "s IS NOT NULL"
@@ -68,17 +75,21 @@ def _diversity_sql(source: str, qids: Sequence[str], column: str, spec: Diversit
 
 
 def _keyed(qids: Sequence[str]) -> tuple[str, str]:
-    """Return the published QIDs under names of our own, which no column of a job can be mistaken for, and these names."""
+    """Return SQL that selects the published QIDs as ``qid_0`` …, and these names.
+
+    No column of a job can be mistaken for them.
+    """
     names = [f"qid_{number}" for number in range(len(qids))]
     return ", ".join(f"{qid} AS {name}" for qid, name in zip(qids, names, strict=True)), ", ".join(names)
 
 
 def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
-    """Return the statement on t-closeness where all values are equally far apart; the worst class is the farthest from the whole.
+    """Return SQL that counts classes without t-closeness by the equal distance.
 
-    Every class is written out over all values of the table ``whole`` (``value``, ``records``, ``place`` in ascending order and ``level_1``
-    … ``level_<levels>``, the value's group at each level); the three distances are sums over that, of whole numbers until the end: so
-    they do not depend on the order in which threads, or tasks that have a share of the classes each, come to add them up.
+    The worst class is the farthest from the complete table. Every class is written out over all values of the table ``whole`` (``value``,
+    ``records``, ``place`` in ascending order and ``level_1`` … ``level_<levels>``, the value's group at each level). The three distances
+    are sums over that, of whole numbers until the end: so they do not depend on the order in which threads, or tasks that count a share
+    of the classes each, add them up.
 
     Args:
         source: What is read.
@@ -92,7 +103,10 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
 
 
 def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
-    """Return the statement on t-closeness where values are apart by their places. Arguments as for ``equal_sql``."""
+    """Return SQL that counts classes without t-closeness by the ordered distance.
+
+    Values are as far apart as their places in ascending order. Arguments as for ``equal_sql``.
+    """
     moved = f"""
             SELECT class, sum(abs(carried)) / ({UNIT} * greatest(count(*) - 1, 1)) AS distance
             FROM (SELECT class, unit, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
@@ -100,7 +114,10 @@ def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSp
 
 
 def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int) -> str:
-    """Return the statement on t-closeness where values are apart by the groups that they share. Arguments as for ``equal_sql``."""
+    """Return SQL that counts classes without t-closeness by the hierarchical distance.
+
+    Values are the closer, the finer the group that they share. Arguments as for ``equal_sql``.
+    """
     steps = []
     for level in range(1, levels + 1):
         below = "place" if level == 1 else f"level_{level - 1}"
@@ -113,7 +130,10 @@ def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: Closen
 
 
 def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int, moved: str) -> str:
-    """Return the statement on a ``distance`` of each class that is selected from ``extras``: what a class has more of a value than all."""
+    """Return SQL that counts classes whose ``distance`` from the complete table exceeds t.
+
+    ``moved`` selects the distance of each class from ``extras``: by how much a class has more of a value than the complete table.
+    """
     keyed, classes = _keyed(qids)
     groups = "".join(f", level_{level}" for level in range(1, levels + 1))
     fails = f"distance > {float(spec.t)!r} + {SLACK!r}"
@@ -130,12 +150,12 @@ def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: Closenes
 
 
 def distinct_of_holders(spec: DistinctSpec) -> str:
-    """Return that fewer than l − 1 persons do not hold the value."""
+    """Return the SQL condition that fewer than l − 1 persons do not hold a value."""
     return f"persons - held < {spec.distinct - 1:d}"
 
 
 def entropy_of_holders(spec: EntropySpec) -> str:
-    """Return that the share that hold the value leaves too little entropy, whatever the others hold."""
+    """Return the SQL condition that a value's share of persons makes entropy l-diversity impossible."""
     own, rest = "held / persons", "(persons - held) / persons"
     others = f"CASE WHEN held < persons THEN {rest} * ln({rest} / greatest(m - 1, 1)) ELSE 0 END"
     # Below one in m the share is smaller than the evenest.
@@ -143,26 +163,29 @@ def entropy_of_holders(spec: EntropySpec) -> str:
 
 
 def recursive_of_holders(spec: RecursiveSpec) -> str:
-    """Return that the value is held by n · c / (1 + c) of n persons or more."""
+    """Return the SQL condition that n · c / (1 + c) of n persons or more hold a value."""
     c = Fraction(spec.recursive.c)
     # 128 bits: a count times a denominator may pass 64.
     return f"(persons - held)::HUGEINT * {c.numerator:d} <= held::HUGEINT * {c.denominator:d}"
 
 
 def closeness_of_holders(spec: ClosenessSpec) -> str:
-    """Return that the share that hold the value is more than t above that of all persons."""
+    """Return the SQL condition that a value's share of a class exceeds its overall share by more than t.
+
+    Shares are of persons.
+    """
     return f"held / persons - everywhere / everybody > {float(spec.t)!r} + {SLACK!r}"
 
 
 def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *, nulls: bool) -> str:
-    """Return the statement that counts the classes in which too many persons hold a value.
+    """Return SQL that counts the classes in which too many persons hold one value.
 
     It is right because ``relation`` has each person and value of a class once: its rows of a class and a value are persons. In ``whole``
-    the persons of all values are more than there are only where somebody has several values.
+    the persons of all values are more than there are only where a person has several values.
 
     Args:
-        relation: What is read as ``combination``, ``person`` and the value, nobody left out.
-        value: What the value is called there.
+        relation: What is read as ``combination``, ``person`` and the value, with no person left out.
+        value: The column of the value there.
         condition: One of the above.
         whole: What is read as ``value``, ``records`` (persons of the source who hold it) and ``persons`` (of the whole source).
         nulls: Whether a null is a value of the model.
@@ -185,11 +208,13 @@ def holder_classes_sql(relation: str, value: str, condition: str, whole: str, *,
 
 
 def one_value_sql(combinations: str, held: str, value: str) -> str:
-    """Return the statement that counts the classes in which all persons who have a value hold the same one, and the records in these.
+    """Return SQL that counts classes, and their records, in which all persons share one value.
+
+    Only persons who have a value count.
 
     Args:
         combinations: The table of the published combinations.
-        held: The table of who is in which combination.
+        held: The table of the persons in each combination.
         value: The sensitive column's name in that table.
     """
     return f"""

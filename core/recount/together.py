@@ -1,7 +1,7 @@
-"""The recount of what several published columns tell together: how many share each combination of their values.
+"""The recount of column combinations: how many records or persons share each combination of values.
 
-Whatever a release publishes of somebody may be known. A record that is one of k by its quasi-identifiers stands alone where its other
-columns together are like no other's. So the combinations of these are counted as classes are, alone and with the labels.
+An attacker may know whatever a release publishes of a person. A record that is one of k by its quasi-identifiers is unique where its
+other columns together are like no other's. So the combinations of these columns are counted as classes are, alone and with the labels.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.recount.groups import Alike, Groups
+from core.recount.groups import Groups, RecordRelation
 from core.recount.people import NOBODY
 from schemas.release.figures import KINDS, Kind, Together
 from schemas.release.manifest import Manifest
@@ -19,13 +19,13 @@ SALT = 0x51AD
 
 @dataclass(frozen=True)
 class TogetherCount:
-    """Who stands out by a combination, in the unit of k.
+    """Counts of records or persons that are unique or rare by a combination of columns, in the unit of k.
 
     Attributes:
-        unique: Alone with it.
-        below_k: Who shares it with fewer than k.
-        with_classes: Who shares it and the labels of the quasi-identifiers with fewer than k.
-        shape: What tells by how many records each combination is shared, with labels and without: equal for equal releases.
+        unique: Records or persons alone with their combination.
+        below_k: Records or persons who share it with fewer than k.
+        with_classes: The same for the combination together with the labels of the quasi-identifiers.
+        shape: A digest of the numbers of records that share each combination, with labels and without: equal for equal releases.
     """
 
     unique: int
@@ -35,15 +35,16 @@ class TogetherCount:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The three figures."""
+        """The three counts ``unique``, ``below_k`` and ``with_classes``."""
         return self.unique, self.below_k, self.with_classes
 
 
-def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str]) -> Groups:
-    """Return how the records of each combination are counted: two digests of the columns, two with the labels, ``records``.
+def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Sequence[str]) -> Groups:
+    """Return the GROUP BY query that counts records by combination of columns, with and without labels.
 
-    It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in 2^128. So
-    nothing is held of a combination but 32 bytes, however wide it is.
+    Its columns are two digests of the columns, two with the labels, and ``records``. It is right because equal values have equal digests,
+    nulls too, and different ones two that are equal with a chance of 1 in 2^128. So only 32 bytes are held for a combination, however
+    wide it is.
 
     Args:
         release: What is read.
@@ -62,7 +63,9 @@ def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str])
 
 
 def together_sql(counted: str, k: int) -> str:
-    """Return the statement that counts records by how many share their combination, in the order of the fields of ``TogetherCount``.
+    """Return SQL that counts the records with a unique or rare combination of columns.
+
+    It yields the fields of ``TogetherCount`` in their order.
 
     Args:
         counted: The combinations, counted.
@@ -79,7 +82,9 @@ def together_sql(counted: str, k: int) -> str:
 
 
 def contents_sql(combinations: str, classes: str, people: str, labels: int, kind: Kind, table: str) -> str:
-    """Return the statement that makes the table of who has what: ``combination``, ``person``, ``content``, ``records``.
+    """Return SQL that makes the table of persons, their classes and their column contents.
+
+    Its columns are ``combination``, ``person``, ``content``, ``records``.
 
     Args:
         combinations: The table of the published combinations of labels.
@@ -100,13 +105,14 @@ def contents_sql(combinations: str, classes: str, people: str, labels: int, kind
 
 
 def together_of_people_sql(contents: str, k: int) -> str:
-    """Return the statement that counts persons in the same way: who has several combinations is below k by the one that fewest share.
+    """Return SQL that counts the persons with a unique or rare combination of columns.
 
-    It is right because everybody counts once for a combination, however many records of it are theirs, and once in each figure: a row of
-    the table is a person of a class and a content, and grouped without the class a person of a content.
+    A person with several combinations is below k if any of them is. It is right because each person counts once for a combination,
+    however many of its records are theirs, and once in each figure. A row of the table is a person of a class and a content; grouped
+    without the class, it is a person of a content.
 
     Args:
-        contents: The table of who has what.
+        contents: The table that ``contents_sql`` makes.
         k: What a class must reach.
     """
     records = "sum(records)::BIGINT AS records"
@@ -130,13 +136,15 @@ def _shape(*tables: str) -> str:
 
 
 def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, whole: int) -> list[str]:
-    """Return where a manifest is wrong about what columns tell together; one of an older version says nothing of it.
+    """Return messages on a manifest's counts of column combinations that differ from the recount.
+
+    Manifests of older versions have no such counts.
 
     Args:
         manifest: The manifest.
-        counts: What was counted, by kind of column.
-        unit: In what.
-        whole: How many of these the files have.
+        counts: The counts, by kind of column.
+        unit: The unit of the counts.
+        whole: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():

@@ -1,7 +1,7 @@
-"""The recount of truth: statements that hold a release against its source, and the sentences for what does not agree.
+"""The recount of truth: SQL statements that compare a release with its source, and fault messages.
 
-A record of a release is true if the source has one whose values its labels cover and whose other columns are equal, a record of its own for
-each. Where every value of the source has at most one published label, that is decided by digests of whole records: what is published,
+A record of a release is true if the source has one whose values its labels cover and whose other columns are equal, a record of its own
+for each. Where every value of the source has at most one published label, that is decided by digests of whole records. What is published,
 the labels among it, must occur in the source at least as often. Where labels overlap, ``core.recount.coverage`` compares counts.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from core.recount.groups import Alike, Groups
+from core.recount.groups import Groups, RecordRelation
 from schemas.errors.base import counted, listed
 
 BUCKETS = 1 << 16
@@ -21,7 +21,7 @@ SUPPRESSED_TABLE = 33
 
 
 class DigestPart(NamedTuple):
-    """A column, or what stands for it, of which a digest of records is made.
+    """A column, or an expression in its place, that is part of the digest of a record.
 
     Attributes:
         released: The expression over the release, which is called ``r``.
@@ -37,7 +37,9 @@ class DigestPart(NamedTuple):
 
 
 def value_groups(source: str, column: str) -> Groups:
-    """Return how the records of each value of a column are counted: ``value``, ``records``.
+    """Return the GROUP BY query that counts the records of each value of a source column.
+
+    Its columns are ``value`` and ``records``.
 
     Args:
         source: What is read.
@@ -47,7 +49,9 @@ def value_groups(source: str, column: str) -> Groups:
 
 
 def values_sql(counted: str, table: str) -> str:
-    """Return the statement that makes the table of a column's values: ``value``, ``records`` and ``place`` in ascending order, null last.
+    """Return SQL that makes the table of a column's values in ascending order, null last.
+
+    Its columns are ``value``, ``records`` and ``place``.
 
     Args:
         counted: The values, counted.
@@ -59,8 +63,10 @@ def values_sql(counted: str, table: str) -> str:
     """
 
 
-def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
-    """Return how the records of each label of a quasi-identifier are counted: ``label_0`` …, ``records``.
+def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
+    """Return the GROUP BY query that counts the records of each label of a quasi-identifier.
+
+    Its columns are ``label_0`` … and ``records``.
 
     Args:
         release: What is read.
@@ -70,10 +76,10 @@ def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
     return Groups(f"{release.relation} AS r", names, ((release.counted, "records"),))
 
 
-def passed_sql(release: str, column: str) -> str:
-    """Return the statement that counts what a column tells that is published untreated, as ``PassedColumn`` has it.
+def untreated_values_sql(release: str, column: str) -> str:
+    """Return SQL that counts the values and unique records of an untreated column.
 
-    It is right because GROUP BY has each value once, and a null is no value.
+    It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and a null is no value.
 
     Args:
         release: What is read.
@@ -83,13 +89,18 @@ def passed_sql(release: str, column: str) -> str:
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
 
 
-def distinct_groups(release: Alike, columns: Sequence[str]) -> Groups:
-    """Return how the different labels of a quasi-identifier are found. Arguments as for ``label_groups``."""
+def distinct_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
+    """Return the GROUP BY query that finds the different labels of a quasi-identifier.
+
+    Arguments as for ``label_groups``.
+    """
     return replace(label_groups(release, columns), counts=())
 
 
 def labels_sql(counted: str, table: str) -> str:
-    """Return the statement that makes the table of a quasi-identifier's labels: ``label_0`` …, ``records`` and their ``number``.
+    """Return SQL that makes the table of a quasi-identifier's labels with their ``number``.
+
+    Its columns are ``label_0`` …, ``records`` and ``number``.
 
     Args:
         counted: The labels, counted.
@@ -99,7 +110,9 @@ def labels_sql(counted: str, table: str) -> str:
 
 
 def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
-    """Return the statement that makes the table of values with the digest of their one label; values without a label are not in it.
+    """Return SQL that makes the table of source values with the digest of their one label.
+
+    Values without a label are not in it.
 
     Args:
         owners: The table ``place``, ``number``: the label of each value.
@@ -117,40 +130,47 @@ def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, 
 
 
 def label_digest(columns: Sequence[str], salt: int) -> str:
-    """Return the expression for the digest of a label."""
+    """Return the SQL expression for the digest of a label."""
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
-def released_digests(release: Alike, parts: Sequence[DigestPart]) -> Groups:
-    """Return how the digests of released records are counted and added up, by ``bucket``: ``records``, ``digests``.
+def released_digests(release: RecordRelation, parts: Sequence[DigestPart]) -> Groups:
+    """Return the GROUP BY query that counts and sums the digests of released records by ``bucket``.
+
+    Its columns are ``bucket``, ``records`` and ``digests``.
 
     Args:
         release: What is read.
         parts: Of the digest; at least one.
     """
     copies = f", r.{release.copies} AS copies" if release.copies else ""
-    selected = f"SELECT {hashed([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
+    selected = f"SELECT {joint_digest([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
     return _digests(selected, release._replace(copies="copies" if copies else ""))
 
 
 def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
-    """Return the same for records of the source. Arguments as for ``released_digests``."""
+    """Return the GROUP BY query that counts and sums the digests of source records by ``bucket``.
+
+    Arguments as for ``released_digests``.
+    """
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
-    return _digests(f"SELECT {hashed([part.source for part in parts])} AS digest FROM {source} AS s {joins}", Alike(source))
+    return _digests(f"SELECT {joint_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}", RecordRelation(source))
 
 
-def _digests(selected: str, records: Alike) -> Groups:
+def _digests(selected: str, records: RecordRelation) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
     each = f"(digest >> {SUPPRESSED_TABLE})::BIGINT * copies" if records.copies else f"(digest >> {SUPPRESSED_TABLE})::INTEGER"
     sums = ((f"sum({each})::BIGINT", "digests"),)
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
 
 
-def joint_sql(released: str, given: str) -> str:
-    """Return the statement that counts released records that the source does not have, and digests that differ where counts agree.
+def excess_records_sql(released: str, given: str) -> str:
+    """Return SQL that counts released records whose digest the source lacks.
 
-    It is right because a release of true records has in no bucket of digests more records than the source, and where it has as many they
+    Its second count is of buckets with as many records in both, but other digests.
+
+    It is right because a release of true records has in no bucket of digests more records than the source. Where it has as many they
     are the same ones, so that the sums of their digests are equal.
 
     Args:
@@ -165,7 +185,7 @@ def joint_sql(released: str, given: str) -> str:
 
 
 def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequence[str], later: Sequence[str], table: str) -> str:
-    """Return the statement that makes the table of the source's records with the digest of some parts that are looked up.
+    """Return SQL that makes the table of source records with the digests of looked-up columns.
 
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
 
@@ -177,18 +197,22 @@ def join_source_values_sql(source: str, parts: Sequence[DigestPart], known: Sequ
         table: Name of the table.
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
-    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, hashed([part.source for part in parts])]))
+    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, joint_digest([part.source for part in parts])]))
     kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
 
 
-def hashed(columns: Sequence[str]) -> str:
-    """Return the expression for the digest of several others; of none it is a constant."""
+def joint_digest(columns: Sequence[str]) -> str:
+    """Return the SQL expression for one digest of several SQL expressions (a constant for none)."""
     return f"hash({', '.join(columns) or '0'})"
 
 
 def marginal_groups(rows: str, expression: str) -> Groups:
-    """Return how the records of each value of one column are counted, of either side: ``value``, ``records``.
+    """Return the GROUP BY query that counts the records of each value of one column.
+
+    The column is of the release or of the source.
+
+    Its columns are ``value`` and ``records``.
 
     Args:
         rows: What is read, with its alias.
@@ -198,7 +222,7 @@ def marginal_groups(rows: str, expression: str) -> Groups:
 
 
 def marginal_sql(released: str, given: str) -> str:
-    """Return the statement that counts the records whose value of one column the source does not have, or not as often.
+    """Return SQL that counts records whose value of a column the source lacks, or has less often.
 
     Args:
         released: Values of the release, counted.
@@ -211,34 +235,43 @@ def marginal_sql(released: str, given: str) -> str:
 
 
 def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Return how the records of each label are counted, apart by what they publish beside it: ``label_0`` …, ``part``, ``records``."""
+    """Return the query that counts released records by label and a digest of the other columns.
+
+    Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
+    """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
     return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
 
 
 def released_parts_sql(counted: str, columns: int, labels: str) -> str:
-    """Return the statement that yields such counts with the number of each label as its ``place``."""
+    """Return SQL that yields the counts of ``released_parts`` with the label number as ``place``."""
     same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
     return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
 
 
 def source_parts(source: str, column: str, parts: int, beside: Sequence[DigestPart]) -> Groups:
-    """Return how the records of each value are counted, apart by what is published beside it: ``value``, ``part``, ``records``."""
+    """Return the query that counts source records by a column's value and a digest of the other columns.
+
+    Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
+    """
     return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
 
 
 def source_parts_sql(counted: str, values: str) -> str:
-    """Return the statement that yields such counts with the place of each value."""
+    """Return SQL that yields the counts of ``source_parts`` with the ``place`` of each value."""
     return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
 def part_of(columns: Sequence[str], parts: int) -> str:
-    """Return the expression for the part that a record belongs to by some of its columns; one part where there are none."""
+    """Return the SQL expression for a record's part number: a few bits of a digest of some columns.
+
+    Without columns there is one part.
+    """
     return f"(hash({', '.join(columns)}) & {parts - 1})::INTEGER" if columns and parts > 1 else "0"
 
 
 def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with records that the source does not have.
+    """Return messages on released records whose combination of values the source does not have.
 
     Args:
         more: How many there are at least.
@@ -256,7 +289,7 @@ def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[
 
 
 def label_faults(name: str, empty: int, wrong: int) -> list[str]:
-    """Return what is wrong with the labels of a quasi-identifier.
+    """Return a message on labels of a quasi-identifier that cover no value or too few values.
 
     Args:
         name: The quasi-identifier.
@@ -269,7 +302,7 @@ def label_faults(name: str, empty: int, wrong: int) -> list[str]:
 
 
 def label_combination_faults(name: str, wrong: int, columns: Sequence[str]) -> list[str]:
-    """Return what is wrong with the labels of a quasi-identifier beside other columns.
+    """Return a message on labels that do not fit the source records with the same other columns.
 
     Args:
         name: The quasi-identifier.

@@ -1,4 +1,4 @@
-"""Tables of classes: how many records and units each has, and how sensitive values are spread over them."""
+"""Tables of equivalence classes: records, units of counting and sensitive-value counts of each."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from core.histograms.histogram import Histogram
 from core.privacy.models import Failing, Spread, Spreads
 from core.privacy.promise import Promise
 from core.units.members import ClassMembers, SourceMembers
-from core.units.unit import Counts, Integers, Records, source_value_counts, spread_of_keys, summed
+from core.units.unit import Counts, Integers, Records, source_value_counts, spread_of_keys, sum_by_key
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """Classes as a promise asks about them.
+    """Equivalence classes with all counts that privacy promises are checked on.
 
     Attributes:
         records: Shape (classes,), int64.
@@ -40,7 +40,7 @@ class ClassTable:
 
     @classmethod
     def of_members(cls, records: Counts, members: ClassMembers) -> ClassTable:
-        """Return the table of classes that have some members.
+        """Return the table of classes with the given members.
 
         Args:
             records: Shape (classes,).
@@ -49,11 +49,11 @@ class ClassTable:
         return cls(records, members.count(len(records)), members.spreads(), members)
 
     def failing(self, promise: Promise) -> Failing:
-        """Return which classes break a promise, shape (classes,)."""
+        """Return a mask of the classes that break a promise, shape (classes,)."""
         return promise.fails(self.units, self.spreads)
 
     def grouped(self, owners: Integers, size: int) -> ClassTable:
-        """Return the table of coarser classes.
+        """Return the table of coarser classes, made by merging these classes.
 
         Args:
             owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
@@ -63,31 +63,36 @@ class ClassTable:
         if self.members is not None:
             return ClassTable.of_members(records, self.members.relabelled(owners))
         units = records if self.units is self.records else Records(self.units).count(owners, size)
-        return ClassTable(records, units, {name: regrouped(spread, owners) for name, spread in self.spreads.items()})
+        return ClassTable(records, units, {name: merge_spread(spread, owners) for name, spread in self.spreads.items()})
 
     def union(self, mask: Bools) -> ClassTable:
-        """Return the table of the one class that the marked classes make together."""
+        """Return the table of one class, made by merging the marked classes."""
         return self.grouped(np.where(mask, 0, -1), 1)
 
     def take(self, rows: NDArray[np.intp]) -> ClassTable:
-        """Return some of the classes, ascending."""
+        """Return the table of some of the classes, in ascending order."""
         numbers = np.full(len(self.records), -1)
         numbers[rows] = np.arange(len(rows))
-        spreads = {name: regrouped(spread, numbers) for name, spread in self.spreads.items()}
+        spreads = {name: merge_spread(spread, numbers) for name, spread in self.spreads.items()}
         members = self.members and self.members.owned(numbers).settled()
         return ClassTable(self.records[rows], self.units[rows], spreads, members)
 
 
-def regrouped(spread: Spread, owners: Integers) -> Spread:
-    """Give the entries of a spread other owners, those of a negative one to nobody, and add up what is equal then."""
+def merge_spread(spread: Spread, owners: Integers) -> Spread:
+    """Return the value counts of coarser classes: those of merged classes are added up.
+
+    Args:
+        spread: The value counts of the classes.
+        owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
+    """
     mine = owners[spread.owners]
     return spread_of_keys(
-        *summed(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
+        *sum_by_key(np.where(mine < 0, -1, mine * len(spread.source_counts) + spread.values), spread.counts), spread.source_counts
     )
 
 
-def unchanged(domain: Domain) -> Hierarchy:
-    """Return the hierarchy of an axis that is never generalised: one level, the values themselves."""
+def exact_hierarchy(domain: Domain) -> Hierarchy:
+    """Return the hierarchy of an axis that is never generalised: one level, of the values themselves."""
     groups = np.arange(domain.size, dtype=np.uint32)
     groups.setflags(write=False)
     labels = pa.concat_arrays([domain.values, pa.nulls(1, domain.values.type)]) if domain.nulls else domain.values
@@ -95,7 +100,7 @@ def unchanged(domain: Domain) -> Hierarchy:
 
 
 def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTable, NDArray[np.unsignedinteger[Any]]]:
-    """Take the cells of a node together to classes of records.
+    """Merge the cells of a node that differ in sensitive values only into classes of records.
 
     Args:
         cells: The last axes are those of the sensitive columns, in their order.
@@ -119,14 +124,17 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
 
 
 def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.bool_]:
-    """Return which cells are the first of their class: no sort, for cells ascend and the sensitive axes come last."""
+    """Return a mask of the cells that are the first of their class, shape (cells,).
+
+    No sort is needed: cells ascend and the sensitive axes come last.
+    """
     new = np.ones(len(codes), np.bool_)
     new[1:] = (codes[1:, :qids] != codes[:-1, :qids]).any(axis=1)
     return new
 
 
 def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Return the histogram of the QIDs alone.
+    """Return a histogram without its axes of sensitive columns.
 
     Args:
         cells: Cells with further axes after the QIDs.
@@ -142,7 +150,7 @@ def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> His
 
 
 class NodeTable(NamedTuple):
-    """The cells of a node, of the QIDs alone, and the same as classes."""
+    """The cells of a node without sensitive columns, and their table of classes."""
 
     cells: Histogram
     classes: ClassTable
@@ -151,7 +159,7 @@ class NodeTable(NamedTuple):
 def table_at(
     root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
 ) -> NodeTable:
-    """Count the cells of a node.
+    """Count the cells and classes of a node from a finer root histogram.
 
     Args:
         root: Cells of a node that is nowhere coarser, with the sensitive columns as last axes.
@@ -160,7 +168,7 @@ def table_at(
         sensitive: Domains of the sensitive columns.
         whose: Whose the root's cells are; None where no person is named.
     """
-    axes = (*hierarchies, *map(unchanged, sensitive))
+    axes = (*hierarchies, *map(exact_hierarchy, sensitive))
     cells = roll_up(root, (*node[: len(hierarchies)], *(0,) * len(sensitive)), axes)
     plain = without_sensitive(cells, hierarchies)
     if whose is None:

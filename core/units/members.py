@@ -1,4 +1,4 @@
-"""Who is in which class, where persons count: what it takes to count the persons of classes that are put together."""
+"""The persons in each equivalence class, from which merged classes can be counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.units.unit import Counts, Integers
 
 @dataclass(frozen=True, eq=False)
 class SourceMembers:
-    """Whose the records of some cells are, out of cells that hold all records.
+    """The persons with records in some cells, selected from cells that hold all records.
 
     Attributes:
         everyone: The persons of all of these, with those of the whole source by sensitive value.
@@ -32,7 +32,7 @@ class SourceMembers:
 
     @classmethod
     def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> SourceMembers:
-        """Return whose the records of all cells are.
+        """Return the persons of all cells of some histograms.
 
         Args:
             persons: Of these cells.
@@ -47,17 +47,17 @@ class SourceMembers:
 
     @cached_property
     def persons(self) -> CellPersons:
-        """The persons of the cells that are meant."""
+        """The persons of the selected cells."""
         return self.everyone if len(self.rows) == self.everyone.cells else self.everyone.take(self.rows)
 
     def take(self, rows: NDArray[np.intp]) -> SourceMembers:
-        """Return the same of some of the cells, ascending."""
+        """Return the members of some of the selected cells, ascending."""
         return replace(self, rows=self.rows[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMembers:
-    """Who is in which of some classes.
+    """The persons of each class, as cells with a class number.
 
     Attributes:
         source_members: Whose the records of the cells are that make them up.
@@ -69,20 +69,20 @@ class ClassMembers:
 
     @property
     def values(self) -> dict[str, Counts]:
-        """By sensitive column, shape (cells,), its code."""
+        """The code of each cell's sensitive value, shape (cells,), by column."""
         return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
 
     def count(self, classes: int) -> Counts:
-        """Return how many persons each class has, shape (classes,)."""
+        """Return the number of different persons in each class, shape (classes,)."""
         return self.source_members.persons.count(self.owners, classes)
 
     def spreads(self) -> dict[str, Spread]:
-        """Return how the values of each sensitive column are spread over the classes."""
+        """Return the counts of each sensitive value in each class, by column."""
         persons, wholes = self.source_members.persons, self.source_members.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 
     def relabelled(self, numbers: Integers) -> ClassMembers:
-        """Return the members of coarser classes, of the same cells.
+        """Return the members of coarser classes of the same cells.
 
         Args:
             numbers: Shape (classes,), the coarser class of each; -1 for those that are left out.
@@ -90,13 +90,16 @@ class ClassMembers:
         return ClassMembers(self.source_members, np.where(self.owners < 0, -1, numbers[self.owners]))
 
     def owned(self, numbers: Integers) -> ClassMembers:
-        """Return the same of the cells that are in a class alone; arguments as for ``relabelled``."""
+        """Return the members of coarser classes without the cells that are in no class.
+
+        Arguments as for ``relabelled``.
+        """
         found = self.relabelled(numbers).owners
         kept = np.flatnonzero(found >= 0)
         return ClassMembers(self.source_members.take(kept), found[kept])
 
     def merged(self) -> ClassMembers:
-        """Return the members by coarser cells, which tell apart the classes and sensitive values alone."""
+        """Return the members with cells merged that have equal classes and sensitive values."""
         values, wholes, merged_of = self.values, self.source_members.everyone.source_counts, self.owners
         for name, one in values.items():
             # No more numbers than cells: a product of them cannot pass 64 bits.
@@ -108,13 +111,16 @@ class ClassMembers:
         return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
 
     def settled(self) -> ClassMembers:
-        """Return the same without the cells that are not meant: for what is asked again and again."""
+        """Return the members without cells that are not selected, for repeated queries."""
         whose = self.source_members
         return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
 
 
 def joined_members(parts: Sequence[ClassMembers]) -> ClassMembers:
-    """Return the members of several numberings at once; no cell may be in two of them."""
+    """Return the members of several disjoint sets of classes together.
+
+    No cell may be in two of them.
+    """
     rows, owners = np.concatenate([part.source_members.rows for part in parts]), np.concatenate([part.owners for part in parts])
     order = np.argsort(rows)
     return ClassMembers(replace(parts[0].source_members, rows=rows[order]), owners[order])

@@ -1,11 +1,11 @@
-"""Roll-ups that count people: how many records the classes of a node have, and whether they have k different persons.
+"""Roll-ups that count persons: records of each class of a node, and whether it has k persons.
 
 Three sums over cells go along with every roll-up: records; the most persons there can be, cell by cell; and the fewest, for which every
-person counts in one cell only. They decide most classes. What they leave open is counted exactly, from the pairs of person and cell.
+person counts in one cell only. They decide most classes. Classes that they leave open are counted exactly, from the person–cell pairs.
 
-A histogram that is kept on the way keeps such pairs too, but only those to cells with fewer than k persons (a class that contains any other
-cell keeps k, because persons never become fewer when classes are merged) and of persons who are in more than one of these (others are
-never counted twice). So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
+A histogram that is kept on the way keeps such pairs too, but only those to cells with fewer than k persons, and of persons who are in more
+than one of these. A class that contains any other cell keeps k, because persons never become fewer when classes are merged. Persons in one
+cell are never counted twice. So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Node
 from core.columns.kernels import add_numbers, entries_at
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, radix_weights
+from core.histograms.cells import Cells, fits_array, narrow_counts, number_coarser, packing_of, radix_weights
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import Decided, RollUps, pays_to_cache
 from core.persons.kernels import add_weights, drop_person_cells, merge_person_cells, weigh_cells
@@ -36,7 +36,7 @@ SHRINK_OF_PEOPLE = 5
 
 
 class CachedPersonCounts(NamedTuple):
-    """What is known of the persons in the cells of a kept histogram.
+    """Bounds and exact counts of the persons in the cells of a cached histogram.
 
     Attributes:
         weights: Shape (cells, 3): records, and fewest and most persons. Of a cell with k persons or more, the fewest are no fewer.
@@ -49,7 +49,7 @@ class CachedPersonCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PersonClasses:
-    """The classes of a node.
+    """The classes of a node with their records and persons.
 
     Attributes:
         node: Level of each axis.
@@ -58,7 +58,7 @@ class PersonClasses:
             the root was rolled up.
         base: The cells that they were rolled up from.
         numbers: Shape (cells,), the number of the class of each of these cells.
-        there: Shape (classes,), ascending: the number of each class; others are nobody's.
+        there: Shape (classes,), ascending: the number of each class; other numbers have no class.
     """
 
     node: Node
@@ -70,14 +70,14 @@ class PersonClasses:
 
     @property
     def owners(self) -> Counts:
-        """Shape (cells,): the class of each cell of ``base``, by its place."""
+        """The class of each cell of ``base``, by its position, shape (cells,)."""
         places = np.zeros(int(self.there[-1]) + 1 if len(self.there) else 0, np.int64)
         places[self.there] = np.arange(len(self.there))
         return places[self.numbers]
 
 
 class PersonRollUps(RollUps[Cells]):
-    """As ``RollUps``, with the persons of every class as far as k asks for them.
+    """Roll-ups of nodes that also decide whether each class has k persons.
 
     Args:
         root: The root histogram.
@@ -86,7 +86,7 @@ class PersonRollUps(RollUps[Cells]):
         decided: As for ``RollUps``.
         persons: Of the root's cells, in their order.
         k: Fewest persons of a class.
-        qids: How many axes tell classes apart; those after them are of sensitive columns. All if left out.
+        qids: How many axes make up a class; those after them are of sensitive columns. All if left out.
         exact: Whether the root keeps all its persons, so that they can be counted exactly.
     """
 
@@ -94,7 +94,7 @@ class PersonRollUps(RollUps[Cells]):
         self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: CellPersons, k: int,
         qids: int | None = None, *, exact: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
+        super().__init__(Cells(root.node, root.codes, narrow_counts(root)), hierarchies, capacity, decided)
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
         # Fewest persons are at most as many as records, and k more for each k persons of a cell.
         self._weight = np.int32 if root.records < 1 << 30 else np.int64
@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Count the classes of a node at or above the root's.
+        """Count the records and persons of a node's classes; the node is at or above the root's.
 
         Args:
             node: Level of each axis.
@@ -136,7 +136,9 @@ class PersonRollUps(RollUps[Cells]):
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
-        """Return how the values of a sensitive column are spread over classes, each person counting once for each value.
+        """Return the number of persons with each sensitive value in each class.
+
+        Each person counts once for each value.
 
         Args:
             classes: Rolled up from the root if counts are to be exact.
@@ -153,11 +155,14 @@ class PersonRollUps(RollUps[Cells]):
         return spread_of_keys(found, counts, whole)
 
     def source_value_counts(self, column: str, axis: int, values: int) -> Counts:
-        """Return how many persons of the whole source have each value of a sensitive column, shape (values,)."""
+        """Return the number of source persons with each value of a sensitive column, shape (values,)."""
         return self._people[self._kept[0].node].persons.source_value_counts(column, self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
-        """Return the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
+        """Return the class of each cell of a cached histogram, and the weights of each class.
+
+        Some class numbers may have no cell.
+        """
         hierarchies, weights = self._hierarchies[:axes], self._people[base.node].weights
         packing = packing_of(node[:axes], hierarchies)
         if fits_array(packing, len(base.counts)):
@@ -194,7 +199,7 @@ class PersonRollUps(RollUps[Cells]):
         return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
     def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> CachedPersonCounts:
-        """Return what is known of coarser cells, each of which has records."""
+        """Return the bounds and counts of persons in coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
         merged = [merge_person_cells(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
         persons = sums[:, MOST] - repeats

@@ -1,4 +1,4 @@
-"""Persons as the unit of counting: who has records in which cells, and how many different persons that makes in classes of these cells.
+"""Persons as the unit of counting: persons in each cell, and distinct persons in classes of cells.
 
 Persons do not add up over cells: a class has as many as its cells together, less one for every cell in which it sees a person again. They
 do add up over *shares* of the persons, so that one share at a time is all that memory must hold.
@@ -18,10 +18,10 @@ from core.persons.kernels import (
     count_known_persons,
     count_later,
     count_repeated_persons,
+    distinct_pairs,
     drop_person_cells,
     first_cells,
     group,
-    line_up,
     merge_person_cells,
     number_persons,
 )
@@ -31,11 +31,11 @@ from core.units.unit import Counts, Integers, Unit, spread_of_keys
 
 
 class Share(NamedTuple):
-    """Some persons.
+    """One of several disjoint sets of the persons, with the cells in which they have records.
 
     Attributes:
         per_cell: Shape (cells,), int32: how many of them have records in each cell.
-        person_cells: Shape (visits,), int32: the cells of those who are in more than one, as the kernels read them.
+        person_cells: Shape (pairs,), int32: the cells of those who are in more than one, as the kernels read them.
         size: How many they are.
         most_records: The records of the one who has most.
     """
@@ -47,7 +47,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cells: int) -> Share:
-    """Return the visits of a share of the persons.
+    """Return a share of the persons with its cells, from person–cell pairs of all chunks.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -61,10 +61,10 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
-    """Return the visits of persons that are numbered already.
+    """Return a share of the persons with its cells, from persons that have numbers already.
 
     Args:
-        persons: Shape (n,), from 0; a negative one is nobody.
+        persons: Shape (n,), from 0; a negative number is no person.
         owners: Shape (n,), the cell of each.
         counts: Shape (n,), its records.
         cells: How many cells there are.
@@ -78,12 +78,12 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
     _, order = group(first_cells(persons, owners, size), np.arange(size), cells)
     ranks = np.full(size + 1, -1, np.int32)
     ranks[order] = np.arange(size)
-    return Share(per_cell, line_up(*group(ranks[persons], owners, size), per_cell, last), size, most)
+    return Share(per_cell, distinct_pairs(*group(ranks[persons], owners, size), per_cell, last), size, most)
 
 
 @dataclass(frozen=True, eq=False)
 class CellPersons(Unit):
-    """The persons of the cells of a node.
+    """The persons of the cells of a node as the unit of counting.
 
     Attributes:
         per_cell: Shape (cells,): the persons of each cell.
@@ -99,7 +99,7 @@ class CellPersons(Unit):
 
     @classmethod
     def of(cls, shares: Sequence[Share]) -> Self:
-        """Put shares of the persons together."""
+        """Return the persons of several shares together."""
         return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.person_cells for share in shares])
 
     @property
@@ -108,9 +108,9 @@ class CellPersons(Unit):
         return len(self.per_cell)
 
     def least(self) -> Counts:
-        """Return how many persons make each cell their first, shape (cells,).
+        """Return the number of persons who have each cell as their first cell, shape (cells,).
 
-        Nobody does so twice: the sum over any cells is no more than the persons of these cells together.
+        A person has one first cell: the sum over any cells is no more than the persons of these cells together.
         """
         later = np.zeros(self.cells, np.int64)
         for person_cells in self.shares:
@@ -118,14 +118,14 @@ class CellPersons(Unit):
         return self.per_cell - later
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Return the different persons of each class, exactly; arguments as for ``Unit``."""
+        """Return the number of different persons in each class; arguments as for ``Unit``."""
         # What is in no class goes to the last place.
         counts = np.zeros(classes + 1, np.int64)
         add_numbers(owners.astype(np.int64), self.per_cell, counts)
         return counts[:classes] - self.count_repeated_pairs(owners, np.append(np.arange(classes), -1), classes)
 
     def count_repeated_pairs(self, owners: Integers, numbers: Integers, asked: int) -> Counts:
-        """Return how many pairs of each class are of persons whom it saw already, shape (asked,).
+        """Return the person–cell pairs of each class whose person was counted already, shape (asked,).
 
         Args:
             owners: Shape (cells,), the class of each cell.
@@ -138,7 +138,12 @@ class CellPersons(Unit):
         return repeats
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return how values are spread over classes, everybody counting once for each of theirs; arguments as for ``Unit``."""
+        """Return the number of persons with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
+
+        A person counts once for each of their values.
+        """
         keys = owners.astype(np.int64) * len(whole) + codes
         if owners.min(initial=0) < 0:
             keys[owners < 0] = -1
@@ -146,7 +151,7 @@ class CellPersons(Unit):
         return spread_of_keys(found, self.count(places, len(found)), whole)
 
     def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
-        """Return how many persons of the whole source have each value of a sensitive column, shape (size,).
+        """Return the number of source persons with each value of a sensitive column, shape (size,).
 
         Args:
             column: Its name.
@@ -156,7 +161,7 @@ class CellPersons(Unit):
         return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
 
     def besides(self, before: NDArray[np.bool_], owners: Integers, classes: int) -> Counts:
-        """Return the different persons of each class who are in none of the cells before it, shape (classes,).
+        """Return the number of persons of each class who are in none of the given cells, shape (classes,).
 
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
@@ -170,7 +175,7 @@ class CellPersons(Unit):
         return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Return the persons of some of the cells, ascending; numbered anew in that order."""
+        """Return the persons of some of the cells, ascending; cells are numbered anew in that order."""
         numbers = np.full(self.cells, -1, np.int32)
         numbers[rows] = np.arange(len(rows))
         wanted = numbers >= 0
@@ -182,7 +187,7 @@ class CellPersons(Unit):
         return replace(self, per_cell=self.per_cell[rows], shares=shares)
 
     def merged(self, owners: Integers, classes: int) -> Self:
-        """Return the persons of coarser cells.
+        """Return the persons of coarser cells, made by merging these cells.
 
         Args:
             owners: Shape (cells,), the coarser cell of each.

@@ -1,4 +1,4 @@
-"""Persons of single rows, or of records: by numbers that mean nothing else, so that loops over rows can tell them apart."""
+"""The persons of single rows or records, as small integers that loops over rows can compare."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ EVERY_RECORD = Records()
 
 @dataclass(frozen=True, eq=False)
 class RowPersons(Unit):
-    """The persons of rows.
+    """The persons of single rows as the unit of counting.
 
     Attributes:
-        numbers: Shape (pairs,), int32, the person of each pair of person and row, from 0; -1 for nobody.
+        numbers: Shape (pairs,), int32, the person of each pair of person and row, from 0; -1 for no person.
         of: How many rows there are.
         rows: Shape (pairs,), int64, the row of each; there may be several of a person to a row. None where every row is one record.
         counts: Shape (pairs,), int64, records; None likewise.
@@ -40,7 +40,7 @@ class RowPersons(Unit):
 
     @classmethod
     def of_pairs(cls, parts: Sequence[Pairs], rows: int) -> RowPersons:
-        """Number the persons of some rows.
+        """Assign numbers to the persons of rows, given as person–row pairs.
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
@@ -53,42 +53,48 @@ class RowPersons(Unit):
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
-        """Return the persons of single records, given by number from 0, shape (records,); a negative one is nobody."""
+        """Return the persons of single records by their numbers from 0, shape (records,).
+
+        A negative number means no person.
+        """
         return cls(numbers, len(numbers))
 
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
-        """Number the persons of single records, given as digests of shape (records,)."""
+        """Assign numbers to the persons of single records, given as digests of shape (records,)."""
         numbers, _ = number_persons(digests, person_hash_table(len(digests)))
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """Shape (records,): the person of each, where every row is one record."""
+        """The number of each record's person, shape (records,); None where rows are no single records."""
         return self.numbers if self.rows is None else None
 
     @cached_property
     def size(self) -> int:
-        """How many numbers there are; some may be nobody's."""
+        """The upper end of the person numbers; some numbers may have no person."""
         return int(self.numbers.max(initial=-1)) + 1
 
     @property
     def row_of_pair(self) -> Counts:
-        """Shape (pairs,): the row of each."""
+        """The row of each person–row pair, shape (pairs,)."""
         return np.arange(self.of) if self.rows is None else self.rows
 
     @cached_property
     def persons(self) -> CellPersons:
-        """The rows as cells that persons have records in."""
+        """The persons of the rows, with each row as a cell."""
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
         return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Return how many different persons each class has; arguments as for ``Unit``."""
+        """Return the number of different persons in each class; arguments as for ``Unit``."""
         return self.persons.count(owners, classes)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return how values are spread over classes; arguments as for ``Unit``."""
+        """Return the number of persons with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
+        """
         return self.persons.spread(owners, codes, whole)
 
     def take(self, rows: NDArray[np.intp]) -> RowPersons:
@@ -102,12 +108,12 @@ class RowPersons(Unit):
         return replace(self, numbers=(numbers - np.count_nonzero(known < 0)).astype(np.int32))
 
     def figures(self) -> tuple[int, int]:
-        """Return how many persons there are, and how many records the one has who has most."""
+        """Return the number of persons and the most records of one person."""
         there = self.numbers >= 0
         records = np.bincount(self.numbers[there], weights=None if self.counts is None else self.counts[there])
         return int(np.count_nonzero(records)), int(records.max(initial=0))
 
 
 def unit_of_records(digests: Digests | None) -> Unit:
-    """Return the unit of single records: their persons, given as digests of shape (records,), or the records where no person is named."""
+    """Return the unit of single records: persons by digests of shape (records,), else records."""
     return EVERY_RECORD if digests is None else RowPersons.of_digests(digests)

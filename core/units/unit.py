@@ -1,4 +1,7 @@
-"""Units of counting: what k counts in cells, and in classes made of them. Records add up; persons may be in several cells."""
+"""Units of counting: the records or persons that k counts in cells and classes.
+
+Records add up over cells; a person may be in several cells.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Integers = NDArray[np.signedinteger[Any]]
 
 
 class Unit(ABC):
-    """What k counts in some cells.
+    """The units (records or persons) in some cells.
 
     Attributes:
         adds_up: Whether a class has as many as its cells have one by one.
@@ -27,7 +30,7 @@ class Unit(ABC):
 
     @abstractmethod
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Return how many there are in each class, shape (classes,).
+        """Return the number of units in each class, shape (classes,).
 
         Args:
             owners: Shape (cells,), the class of each cell; -1 for a cell that is in none.
@@ -35,12 +38,14 @@ class Unit(ABC):
         """
 
     def per_class(self, owners: Integers) -> Counts:
-        """Return the same for classes that are dense from 0, as many as there are."""
+        """Return the number of units in each class, where classes are numbered from 0 without gaps."""
         return self.count(owners, int(owners.max(initial=-1)) + 1)
 
     @abstractmethod
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return how the values of a sensitive column are spread over classes: records, or persons, each once for each of their values.
+        """Return the number of units with each sensitive value in each class.
+
+        Units are records, or persons, each once for each of their values.
 
         Args:
             owners: As for ``count``.
@@ -54,21 +59,24 @@ class Unit(ABC):
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """Shape (cells,): the number of each cell's one person, where cells are single records of persons, else None."""
+        """The number of the person of each record, shape (cells,), where cells are single records.
+
+        None where cells are more than a record, or no person is named.
+        """
         return None
 
     def figures(self) -> tuple[int, int] | None:
-        """Return how many persons there are, and how many records the one has who has most; None where no person is named."""
+        """Return the number of persons and the most records of one person; None where no person is named."""
         return None
 
     def dense(self) -> Self:
-        """Return the same, numbered without gaps: what counts a few of many takes no room for the others."""
+        """Return the units numbered without gaps, which saves memory for a few of many."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class Records(Unit):
-    """Records: no person is named.
+    """Records as the unit of counting, where no person is named.
 
     Attributes:
         per_cell: Shape (cells,): records of each cell; None where every cell is one record.
@@ -78,20 +86,23 @@ class Records(Unit):
     per_cell: Counts | None = None
 
     def count(self, owners: Integers, classes: int) -> Counts:
-        """Return how many records each class has; arguments as for ``Unit``."""
+        """Return the number of records in each class, shape (classes,); arguments as for ``Unit``."""
         kept = in_classes(owners)
         # bincount adds weights as floats, exact below 2^53 records.
         weights = None if self.per_cell is None else self.per_cell[kept]
         return np.bincount(owners[kept], weights=weights, minlength=classes).astype(np.int64, copy=False)
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
-        """Return how values are spread over classes; arguments as for ``Unit``."""
+        """Return the number of records with each sensitive value in each class.
+
+        Arguments as for ``Unit``.
+        """
         kept = in_classes(owners)
         keys = owners[kept].astype(np.int64) * len(whole) + codes[kept]
         if self.per_cell is None:
             found, counts = np.unique(keys, return_counts=True)
             return spread_of_keys(found, counts, whole)
-        found, counts = summed(keys, self.per_cell[kept])
+        found, counts = sum_by_key(keys, self.per_cell[kept])
         return spread_of_keys(found, counts, whole)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
@@ -100,19 +111,24 @@ class Records(Unit):
 
 
 def in_classes(owners: Integers) -> slice | NDArray[np.bool_]:
-    """Return which entries are in a class; where all are, nothing is copied by it."""
+    """Return a selection of the entries that are in a class: a mask, or a full slice if all are.
+
+    The slice copies nothing.
+    """
     return slice(None) if owners.min(initial=0) >= 0 else owners >= 0
 
 
-def summed(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
-    """Add up the counts of equal keys; return the different keys, ascending, and their sums."""
+def sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Sum the counts of equal keys; return the distinct keys, ascending, and their sums."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)) if len(keys) else np.empty(0, np.intp)
     return keys[order][starts], np.add.reduceat(counts[order], starts) if len(starts) else counts
 
 
 def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
-    """Return the spread of entries that are numbered by class and value together, as far as somebody has them.
+    """Return the sensitive-value counts of classes from entries numbered by class and value.
+
+    Entries with a count of 0 are left out.
 
     Args:
         keys: Shape (entries,), ascending: class times number of values, and value; a negative one is left out.
@@ -126,5 +142,5 @@ def spread_of_keys(keys: Counts, counts: Counts, whole: Counts) -> Spread:
 
 
 def source_value_counts(domain: Domain) -> Counts:
-    """Return how many records of the source have each value, shape (values,), a null last."""
+    """Return the source records with each value of a domain, shape (values,), a null last."""
     return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts

@@ -18,11 +18,11 @@ from core.composition.joint_classes import (
     MINE,
     SETS,
     THEIRS,
-    Identity,
+    RecordMatching,
     common_persons_sql,
+    equal_records_sql,
     joined_sql,
     joint_classes_sql,
-    likeness_sql,
     sets_table_sql,
 )
 from schemas.errors.signals import UnmeasuredError
@@ -253,13 +253,13 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
     yield known.append_column("class", classes["class"])
 
 
-def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -> Identity:
+def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -> RecordMatching:
     """Tells by what records of the two are the same ones, beyond those of files that both have, and what is compared of them."""
-    [alike] = database.execute(likeness_sql()).fetchall()
+    [alike] = database.execute(equal_records_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()
     both = zip(compared.mine.values, compared.theirs.values, strict=True)
     same = tuple(number for number, places in enumerate(both) if None not in places)
-    return Identity(
+    return RecordMatching(
         contents=compared.by_contents and Likeness(*alike).is_shared,
         persons=compared.by_persons and common > 0,
         untreated=compared.mine.untreated,

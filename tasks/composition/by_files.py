@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import codes_in
-from core.composition.classes import Joint, at_risk
+from core.composition.classes import JointCells, count_records_at_risk
 from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
@@ -184,7 +184,7 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
         k: Fewest records that are safe.
     """
     maps = [groups for release in releases for groups in _maps(coding, release)]
-    joint = Joint(maps, [domain.size for domain in coding.sensitive], memory // BYTES_PER_CELL)
+    joint = JointCells(maps, [domain.size for domain in coding.sensitive], memory // BYTES_PER_CELL)
     for number, (bundles, codes, counts) in enumerate(cells):
         if not joint.fits:
             break
@@ -192,7 +192,7 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
         joint.add(bundles, codes, counts if number < added else -counts)
     if not joint.fits:
         raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
-    return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
+    return count_records_at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
 
 
 def _maps(coding: Coding, release: ReleaseView) -> list[list[NDArray[np.integer[Any]]]]:

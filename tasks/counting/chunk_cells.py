@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.coding import PackedWords, Translation
-from core.columns.data_parallel import ahead
+from core.columns.data_parallel import prefetch
 from core.columns.domains import Domain
 from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
@@ -50,7 +50,7 @@ def cells_in_source_coding(coding: Coding, part: Artifact, store: Store) -> tupl
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
     """Yield the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
-    return ahead(_unpacked_codes(coding, parts, store))
+    return prefetch(_unpacked_codes(coding, parts, store))
 
 
 def _unpacked_codes(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:

@@ -16,7 +16,7 @@ from core.columns.column_types import spelling_counts
 from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from schemas.errors.base import counted
 from schemas.job.job import Job, quasi_identifiers_digest
 from tasks.counting.domains import axis_names
@@ -68,7 +68,7 @@ class Coding:
     @cached_property
     def axes(self) -> tuple[Hierarchy, ...]:
         """What tells cells apart: the QIDs' hierarchies, then sensitive columns as they are."""
-        return (*self.hierarchies, *map(unchanged, self.sensitive))
+        return (*self.hierarchies, *map(exact_hierarchy, self.sensitive))
 
     @cached_property
     def packing(self) -> Packing:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from core.columns.column_types import agreed_moments, working_type
 from core.columns.domains import value_column
 from core.columns.positions import as_dictionary
-from core.histograms.domain_counts import DomainCounter, add_up
+from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
@@ -143,7 +143,7 @@ def _merge(given: ChunkReading, merge: Merge, path: Path) -> int:
 
 
 def _add(given: ChunkReading, parts: Sequence[Artifact], path: Path, promised: TableSchema, name: str) -> int:
-    counter = add_up((read_table(given.store, part) for part in parts), axis_types(given.job, given.columns))
+    counter = merge_domain_tables((read_table(given.store, part) for part in parts), axis_types(given.job, given.columns))
     return write_domains(path, counter.blocks(), promised, name)
 
 

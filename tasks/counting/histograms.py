@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import each_in_parallel, results_in_parallel
+from core.columns.data_parallel import each_in_parallel, feed_in_parallel
 from core.columns.domains import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
@@ -84,7 +84,7 @@ HISTOGRAM = FileStep(
 
 def _write_projection(given: RootTable, parts: Sequence[Artifact], path: Path, most: int, beside: Sequence[Adds] = ()) -> int:
     coding, projection = given.coding, _projection(given.coding, given.root, most)
-    results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
+    feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, given.store), [projection, *beside])
     summed = projection.result()
     return _write(cell_table(summed.words, summed.counts), path)
 
@@ -149,7 +149,7 @@ def count_roots(table: DomainTable, roots: Sequence[Node], parts: Sequence[Artif
     found = {root: HISTOGRAM.find(of, merge) for root, of in given.items()}
     sums = {root: _projection(table.coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        results_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
+        feed_in_parallel(lambda to, cells: to.add(*cells), bundled_cells(table.coding, parts, table.store), list(sums.values()))
 
     def kept(root: Node) -> Artifact:
         summed = sums[root].result()

@@ -17,7 +17,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_engine import TaskRunTimeoutError
 from prefect.tasks import MaterializingTask
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
 from tasks.engine.calls import Call, artifacts_of, thread_share, withdrawn_by
@@ -53,7 +53,7 @@ class CallsHere:
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
         """Make a call and return its result."""
-        with at_most(self._share):
+        with limit_threads(self._share):
             return function(*call.arguments)
 
     def withdraw(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from tasks.engine.calls import Call, groups, tasks_for, thread_share, withdrawn_by
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
@@ -173,7 +173,7 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
 
     @guarded
     def made(call: Call) -> Result:
-        with withdrawn_by(withdrawn), at_most(share):
+        with withdrawn_by(withdrawn), limit_threads(share):
             return function(*call.arguments)
 
     with ThreadPoolExecutor(workers) as pool:

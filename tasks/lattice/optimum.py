@@ -11,7 +11,7 @@ import numpy as np
 from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.lattice import BYTES_PER_CELL, BYTES_PER_CODE, LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -94,7 +94,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     if _branches(axes, first.node):
         kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
         effort = _nodes_allowed(method.effort, coding, first)
-        return Branching(
+        return BranchAndBound(
             first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, is_still_needed
         ).run()
     if method.root == "dense":
@@ -154,7 +154,7 @@ def examine_residual(job: Job, coding: Coding, promise: Promise, left: Residual)
     given = left.cells, axes, promise, most, method.objective
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(
+        return BranchAndBound(
             *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, is_still_needed
         ).run()
     cells = memory // BYTES_PER_CELL

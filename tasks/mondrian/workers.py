@@ -21,7 +21,7 @@ from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
-from core.order.records import canonical, record_hashes
+from core.order.records import canonical_record_order, record_hashes
 from core.order.release_order import first_files
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs
@@ -260,7 +260,7 @@ def _published(job: Job, coding: Coding, lot: FragmentRecords, before: Sizes) ->
     if cutting.mode == "relaxed":
         # Records of one cell may come into two classes: which of them, their other values decide.
         codes = packing.unpack(lot.packed_codes)
-        order = canonical(list(codes.T), packing.sizes, record_hashes(lot.payload.columns, len(codes)), lot.digests)
+        order = canonical_record_order(list(codes.T), packing.sizes, record_hashes(lot.payload.columns, len(codes)), lot.digests)
         rows, weights, cell = codes[order], np.ones(len(codes), np.int64), np.empty(len(codes), np.int64)
         cell[order] = np.arange(len(codes))
     elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.other_columns):

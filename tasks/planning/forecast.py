@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import PackedWords
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search
@@ -155,7 +155,7 @@ def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> flo
     root = roll_up(sample, Lattice.allowed(axes).root, coding.hierarchies)
     prices = prices_of(objective, coding.hierarchies, coding.domains, left=root)
     if Lattice.allowed(axes).nodes > LARGEST:
-        found = Branching(root, axes, promise, most, objective, EFFORT, prices=prices).run()
+        found = BranchAndBound(root, axes, promise, most, objective, EFFORT, prices=prices).run()
     else:
         found = Search(root, axes, promise, most, objective, prices=prices).run()
     if found is None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import Means, fingerprint
+from core.pseudonyms.keyed_hash import TreatmentInputs, fingerprint
 from core.pseudonyms.treatments import texts
 from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError
@@ -175,18 +175,18 @@ def pseudonyms_of_key(job: Job, source: ChunkedSource, one: Identifier, values: 
         raise PseudonymError.unfit(one.name, "its source", error.count, error.reason) from None
 
 
-def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
+def _made(one: Identifier, values: pa.Array, means: TreatmentInputs) -> pa.Array:
     made: pa.Array = treatment_kind(one.treatment).pseudonyms(one.treatment, values, means)
     return made
 
 
-def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
+def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
     """Return the key of a treatment, or what looks up its vault."""
     secret = one.treatment.secret
     if secret is None:
-        return Means()
+        return TreatmentInputs()
     if not treatment_kind(one.treatment).vaulted:
-        return Means(_key(job, source, one.name, secret))
+        return TreatmentInputs(_key(job, source, one.name, secret))
     path = _vault(job, source, one.name, secret)
 
     def look_up(values: pa.Array) -> pa.Array:
@@ -195,7 +195,7 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> Means:
             raise PseudonymError.not_in_vault(one.name, tokens.null_count)
         return tokens
 
-    return Means(find_pseudonyms=look_up)
+    return TreatmentInputs(find_pseudonyms=look_up)
 
 
 def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:

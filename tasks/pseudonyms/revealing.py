@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.pseudonyms.keyed_hash import Means
+from core.pseudonyms.keyed_hash import TreatmentInputs
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError
@@ -56,7 +56,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
     entry, secret = treatment_kind(one.treatment), one.treatment.secret
     if entry.originals is None:
         raise PseudonymError.irreversible(one.name, entry.words)
-    means = Means(subjects=pa.array(subjects, pa.large_string()) if subjects is not None else None)
+    means = TreatmentInputs(subjects=pa.array(subjects, pa.large_string()) if subjects is not None else None)
     if secret is None or not entry.vaulted:
         key = read_key(job, secret) if secret is not None else b""
         found: pa.Array = entry.originals(one.treatment, pseudonyms, replace(means, key=key))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import working, working_type
+from core.columns.column_types import to_working_type, working_type
 from core.formats.spreadsheets import escaped_csv_sql, header
 from core.hierarchies.levels import as_text
 from schemas.errors.base import SourceError, StorageError
@@ -181,7 +181,7 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
     for number, part in parts:
         with pq.ParquetFile(part) as file:
             table, schema = file.read(), file.schema_arrow
-        columns = {name: working(_whole(table[name])) for name in table.column_names}
+        columns = {name: to_working_type(_whole(table[name])) for name in table.column_names}
         keys = pa.table({name: _spelled(columns[name]) for name in job.output.partition_by})
         kept = pa.schema([field for field in schema if field.name not in job.output.partition_by])
         combined = _combined(keys)

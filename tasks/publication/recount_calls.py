@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from core.recount.classes import Recount
 from core.recount.groups import with_replaced_values_sql
-from core.recount.people import combinations_sql, everybody_sql
+from core.recount.people import combinations_sql, persons_by_records_sql
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
@@ -131,7 +131,7 @@ def count_classes_of(
 def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
     """Count the different persons of a share of them by how many records they have; return pairs of both."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(what):
-        found = connection.execute(everybody_sql(_read(store, persons))).fetchall()
+        found = connection.execute(persons_by_records_sql(_read(store, persons))).fetchall()
         return [list(map(int, pair)) for pair in found]
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from core.recount.classes import Recount
 from core.recount.groups import Groups
 from core.recount.people import records_of_k
-from core.recount.shares import ShareClasses, added, control_faults
+from core.recount.shares import ShareClasses, control_faults, merge_share_counts
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from tasks.engine.calls import Call, groups, tasks_for
@@ -295,7 +295,7 @@ class CountsInTasks(ReleaseCounts):
         ]
         shares = [from_text(ShareClasses, text) for text in self._tasks.each(count_classes_of, "classes", calls, keyed=False)]
         self._counted = [(one.share, one.counts.records) for one in shares]
-        return self._with_everybody(apart, added(shares, [kind.least for kind, *_ in models]))
+        return self._with_everybody(apart, merge_share_counts(shares, [kind.least for kind, *_ in models]))
 
     def additional(self) -> AdditionalCounts:
         """Have one task count the rest, if there is any."""

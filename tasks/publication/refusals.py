@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount
-from core.recount.linked import exposing
+from core.recount.linked import exposing_links
 from schemas.attacks.figures import AttackBasis, AttackSettings, attacks_sentence
 from schemas.errors.refusals import AttackError, LinkedError, UntreatedError
 from schemas.job.job import Job
@@ -28,7 +28,7 @@ IN_A_STORE = "The files lie in a store and are large, and were not read back to 
 
 def check_linked(job: Job, counted: Recount) -> None:
     """Refuse pseudonyms by which fewer than k people share their combinations, unless the job accepts it."""
-    for one in exposing(job, counted.linked):
+    for one in exposing_links(job, counted.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)

@@ -14,7 +14,7 @@ from pyarrow import ipc
 from core.columns.coding import Coder
 from core.mondrian.axes import Order, axis_of
 from core.mondrian.ranks import CutAxes
-from core.order.records import canonical, record_hashes
+from core.order.records import canonical_record_order, record_hashes
 from core.persons.digests import Digests
 from core.units.rows import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
@@ -77,7 +77,7 @@ class JobRecords:
             wholes: As the attribute; counted if left out, where these are all records.
         """
         qids = len(coding.domains)
-        order = canonical(columns[:qids], [domain.size for domain in coding.domains], marked, digests)
+        order = canonical_record_order(columns[:qids], [domain.size for domain in coding.domains], marked, digests)
         codes = np.empty((len(order), qids), np.result_type(*columns[:qids]))
         for position, column in enumerate(columns[:qids]):
             codes[:, position] = column[order]

@@ -16,7 +16,7 @@ from pyarrow import ipc
 from core.clustering.gower import gower_points
 from core.clustering.merged_classes import Criteria, merge_failing, merge_small_classes, without_failing
 from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
-from core.order.records import combinations
+from core.order.records import combination_numbers
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -66,7 +66,7 @@ def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise no_class_error(job, coding)
-    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
+    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combination_numbers(records.codes))), records.unit.figures())
     return RecodingArtifacts(
         outcome=read_search_outcome(store, key, outcome),
         cells=store.make(OF_RECORDS["cells"], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),

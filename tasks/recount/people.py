@@ -14,11 +14,11 @@ from core.recount.people import (
     combinations_sql,
     holder_values_sql,
     people_sql,
+    person_values_sql,
     persons_of_source_sql,
     source_counts_sql,
     source_pairs_sql,
     unexpected_values_sql,
-    valued_sql,
 )
 from core.recount.spreads import one_value_sql
 from core.recount.together import TogetherCount, combined_groups, contents_sql, together_of_people_sql, together_sql
@@ -146,7 +146,7 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
 def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
     """Return what DuckDB reads each person and value of a class as, once; what tells classes apart in it, and what the value is called."""
-    return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
+    return person_values_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:

@@ -15,7 +15,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.people import classes_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql, source_persons_sql
+from core.recount.people import (
+    classes_sql,
+    labelled_values_sql,
+    mismatching_classes_sql,
+    people_of_classes_sql,
+    persons_sql,
+    source_persons_sql,
+)
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.manifest import published_qids
@@ -97,7 +104,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     connection.execute(persons_sql(original.relation, persons))
     values = [quote(name) for name in job.privacy.with_others(job.columns.values_published_as_is)]
     connection.execute(source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
-    [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
+    [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):
         return PeopleOfSource(because=SINGLE)
     if lacking:
@@ -114,7 +121,7 @@ def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
     connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
-    connection.execute(owned_sql("owned", one.values_table, one.number))
+    connection.execute(labelled_values_sql("owned", one.values_table, one.number))
     connection.unregister("owned")
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.coverage import rows_within
+from core.recount.coverage import count_covered_rows
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
@@ -80,7 +80,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
         numbers.append(of_classes)
         places.append(mine)
     weights = rows["weight"].to_numpy().astype(np.int64)
-    fitting = rows_within(spans, np.stack(numbers, axis=1), np.stack(places, axis=1), weights)
+    fitting = count_covered_rows(spans, np.stack(numbers, axis=1), np.stack(places, axis=1), weights)
     pairs = Counter(zip(classes["records"].to_numpy().tolist(), fitting.tolist(), strict=True))
     return int(weights.sum()), tuple(sorted((held, rows, number) for (held, rows), number in pairs.items()))
 

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.groups import Groups
-from core.recount.labels.claimed_labels import claimed_spans, level_claimed, values_claimed
+from core.recount.labels.claimed_labels import claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
@@ -137,7 +137,7 @@ def labels_of_levels(
     said = claim.levels[qid.name] or range(len(above) + 1)
     if not all(0 <= level <= len(above) for level in said) or claim.tops.get(qid.name, len(above)) != len(above):
         return None
-    claims = [level_claimed(above[level - 1](), columns) if level else values_claimed(values, columns) for level in said]
+    claims = [match_level_labels(above[level - 1](), columns) if level else match_value_labels(values, columns) for level in said]
     # Where all records look masked, none was set apart.
     starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.release)
     return claimed_spans(claims, _stars(columns) if starred else np.zeros(len(columns[0]), np.bool_))

@@ -13,10 +13,10 @@ import pyarrow.types as pt
 
 from core.recount.groups import Groups, with_replaced_values_sql
 from core.recount.labels.group_levels import rows_of_lists
-from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, released_column
-from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, numeric, plain_values, publication_of
+from core.recount.labels.label_losses import ColumnLoss, Reading, column_loss, exact_column_loss
+from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
 from core.recount.people import somebody_sql
-from core.recount.truth import label_groups, passed_sql
+from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
 from schemas.hierarchies.hierarchy import CsvHierarchy, PrefixHierarchy
 from schemas.hierarchies.kinds import TreeHierarchy
@@ -149,7 +149,7 @@ def _figures(way: Way, made: ValuePublication, present: Counter[Any], kind: pa.D
     standing = {value for value, changed in zip(made.published, made.changed, strict=True) if changed and value is not None}
     changed = sum(count for value, count in present.items() if value in standing)
     share: float = changed / records if records else 0.0
-    told = numeric(kind)
+    told = is_numeric_type(kind)
     if isinstance(way, Publishing) and way.round is not None:
         unit = 1.0 if pt.is_integer(kind) else 10.0**-kind.scale if pt.is_decimal(kind) else 0.0
         share *= max(1 - unit / float(way.round), 0.0)
@@ -217,7 +217,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
     found = {}
     for name in rows.types("release"):
         if name not in others:
-            counted = rows.counted(passed_sql(rows.release, quote(name)), "release")
+            counted = rows.counted(untreated_values_sql(rows.release, quote(name)), "release")
             [(distinct, alone, values)] = rows.connection.execute(f"FROM {counted}").fetchall()
             found[name] = int(distinct), int(alone), int(values)
     return found
@@ -232,7 +232,7 @@ def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
     if len(published) == 1 and not _is_text(published[0].type):
         # Of their own type values are published as they are, and they may be millions.
-        return released_column(reading, records)
+        return exact_column_loss(reading, records)
     return column_loss(reading, label_texts(job, qid, kind, published), records)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from core.recount.classes import Recount, manifest_faults, recount_sql
-from core.recount.groups import Alike
+from core.recount.groups import RecordRelation
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
 from core.recount.risk import risk_of_files
@@ -177,7 +177,7 @@ def count_in_classes(
     people: PeopleFiles | None,
     original: Original | None,
     whole_of: Callable[[str], str],
-    alike: Alike | None = None,
+    alike: RecordRelation | None = None,
 ) -> ShareClasses:
     """Count whatever is counted in each class by itself.
 
@@ -191,7 +191,9 @@ def count_in_classes(
         alike: The same records, equal ones together, where they were put together.
     """
     qids = [quote(name) for name in published_qids(job)]
-    counts = count_classes(connection, alike or Alike(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
+    counts = count_classes(
+        connection, alike or RecordRelation(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True
+    )
     if people and job.columns.person:
         counts = by_person(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
@@ -222,7 +224,7 @@ def by_person(classes: Recount, persons: PersonCount) -> Recount:
 
 def count_classes(
     connection: duckdb.DuckDBPyConnection,
-    source: Alike,
+    source: RecordRelation,
     columns: Sequence[str],
     k: int,
     sensitive: Sequence[str] = (),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.recount.classes import column_faults
-from core.recount.groups import Alike, Groups, alike_sql, alikeness_sql, with_replaced_values_sql
+from core.recount.groups import Groups, RecordRelation, distinct_records_sql, distinct_share_sql, with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -65,13 +65,13 @@ class ReleaseRows(ABC):
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of a side."""
 
-    def alike(self, release: str) -> Alike:
+    def alike(self, release: str) -> RecordRelation:
         """Return records of the release as statements count them for which equal ones are the same, each by itself or together.
 
         Args:
             release: What they are read as.
         """
-        return Alike(release)
+        return RecordRelation(release)
 
     def records(self, side: Side) -> int:
         """Return how many records a side has."""
@@ -100,18 +100,18 @@ class RowsHere(ReleaseRows):
         """
         if self.wide:
             return
-        [(records, different)] = self.connection.execute(alikeness_sql(parts, SAMPLED)).fetchall()
+        [(records, different)] = self.connection.execute(distinct_share_sql(parts, SAMPLED)).fetchall()
         if records < COPIES * different:
             return
         # Names know no case.
         self._copies, taken = "copies", {name.lower() for name in self.types("release")}
         while self._copies in taken:
             self._copies += "_"
-        self.connection.execute(alike_sql(self.release, self._copies, TOGETHER))
+        self.connection.execute(distinct_records_sql(self.release, self._copies, TOGETHER))
 
-    def alike(self, release: str) -> Alike:
+    def alike(self, release: str) -> RecordRelation:
         """Return records of the release, equal ones together if they were put together."""
-        return Alike(release.replace(self.release, TOGETHER), self._copies) if self._copies else Alike(release)
+        return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
 
     def grouped(self, _side: Side, groups: Groups) -> str:
         """Make what the statement reads, and returns it as part of the statement that is to come."""

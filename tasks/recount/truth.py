@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.coverage import unmatched
+from core.recount.coverage import unmatched_records
 from core.recount.groups import Groups
 from core.recount.sampled_classes import (
     MOST,
@@ -27,10 +27,10 @@ from core.recount.sampled_classes import (
 from core.recount.truth import (
     DigestPart,
     digests_sql,
-    hashed,
+    excess_records_sql,
     join_source_values_sql,
+    joint_digest,
     joint_faults,
-    joint_sql,
     label_combination_faults,
     label_digest,
     label_faults,
@@ -91,7 +91,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
     released, source = np.zeros((parts, len(one.released)), np.int64), np.zeros((parts, len(one.source)), np.int64)
     released[found["part"], found["place"]] = found["records"]
     source[given["part"], one.order[given["place"]]] = given["records"]
-    return label_combination_faults(one.name, unmatched(one.spans, released, source), sides.names)
+    return label_combination_faults(one.name, unmatched_records(one.spans, released, source), sides.names)
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
@@ -224,7 +224,7 @@ def _wrong_types(job: Job, sides: ReleaseAndSource) -> list[str]:
 def _label_faults(one: PublishedLabels) -> list[str]:
     """Return whether the labels of a quasi-identifier can stand for its values."""
     empty = int(np.count_nonzero(one.spans.high == one.spans.low))
-    return label_faults(one.name, empty, unmatched(one.spans, one.released[None, :], one.source[None, :]))
+    return label_faults(one.name, empty, unmatched_records(one.spans, one.released[None, :], one.source[None, :]))
 
 
 def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels]) -> list[str]:
@@ -247,7 +247,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
     if len(wanted) <= JOINS:
         return source, parts, []
     groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
-    before, known = list[str](), [hashed([part.source for part in plain])]
+    before, known = list[str](), [joint_digest([part.source for part in plain])]
     columns = [part.column for part in wanted]
     for number, group in enumerate(groups[1:]):
         here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
@@ -259,7 +259,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
         columns = [f"later_{place}" for place in range(len(columns))]
     return (
         source,
-        [DigestPart(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)],
+        [DigestPart(joint_digest([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)],
         before,
     )
 
@@ -287,7 +287,7 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     source, looked_up, before = _looked_up(sides.source, parts)
     given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
     found = replace(released_digests(rows.alike(release), looked_up), wide=True)
-    statement = joint_sql(rows.grouped("release", found), rows.grouped("source", given))
+    statement = excess_records_sql(rows.grouped("release", found), rows.grouped("source", given))
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:

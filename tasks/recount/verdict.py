@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.recount.classes import Recount, promise_faults
 from core.recount.groups import Groups
-from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
+from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
 from core.recount.linked import LinkCount, form_groups, is_compared, mismatching_links, pseudonym_faults, shared_sql
@@ -186,7 +186,11 @@ def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
             continue
         names = published_columns(job, qid)
         labels = rows.connection.execute(f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}").fetchall()
-        told = disclosing_label_sets(qid, (label for (label,) in labels), job.folder) if len(names) == 1 else disclosing_pairs(qid, labels)
+        told = (
+            count_disallowed_labels(qid, (label for (label,) in labels), job.folder)
+            if len(names) == 1
+            else count_disallowed_bounds(qid, labels)
+        )
         if told:
             faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
     return faults

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bars
 from core.compiling.compiled import compiled_folder
 from core.lattice.map import LatticeMap
-from core.lattice.page_picture import heights_within, nodes_within
+from core.lattice.page_picture import heights_picture, nodes_picture
 from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
@@ -89,7 +89,7 @@ def _shares_chart(
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
     """Return the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
-    return heights_within(drawn, width).inline("lattice"), nodes_within(drawn, width).inline("lattice")
+    return heights_picture(drawn, width).inline("lattice"), nodes_picture(drawn, width).inline("lattice")
 
 
 DIGEST = hashlib.sha256().digest_size

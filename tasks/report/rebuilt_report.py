@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.recount.classes import Recount, count_faults
-from core.recount.groups import Alike
+from core.recount.groups import RecordRelation
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
@@ -56,7 +56,7 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(what):
-        relation = Alike(relation_of(connection, files, layout))
+        relation = RecordRelation(relation_of(connection, files, layout))
         return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type, working
+from core.columns.column_types import plain_type, to_working_type
 from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
@@ -107,7 +107,7 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
 
 def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        working(column) if pt.is_dictionary(column.type) and column.type != field.type else column
+        to_working_type(column) if pt.is_dictionary(column.type) and column.type != field.type else column
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.column_types import plain_type, unified, working, working_type
+from core.columns.column_types import merge_schemas, plain_type, to_working_type, working_type
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, scan_address
@@ -239,7 +239,7 @@ def _bytes_of(dtype: pa.DataType) -> int:
 
 def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:
     """Return the columns as which all files are read."""
-    columns, unlike = unified(schemas)
+    columns, unlike = merge_schemas(schemas)
     for column, (one, other) in unlike.items():
         types = [str(plain_type(schemas[number].field(column).type)) for number in (one, other)]
         raise SourceError.no_common_type(column, types[0], names[one], types[1], names[other])
@@ -290,7 +290,7 @@ def _empty(total: int, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _widened(column: pa.Array, dtype: pa.DataType, name: str, file: str) -> pa.Array:
-    held, plain = working_type(dtype), working(column)
+    held, plain = working_type(dtype), to_working_type(column)
     if isinstance(plain, pa.DictionaryArray):
         if pt.is_string(held) and plain.dictionary.type == held:
             return plain

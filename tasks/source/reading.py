@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import inclusive_moments, normalised, plain_type, working
+from core.columns.column_types import inclusive_moments, normalised, plain_type, to_working_type
 from core.formats.published import PublishedValues, read_published_values
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
@@ -193,7 +193,7 @@ def _with_partition(
 ) -> pa.RecordBatch:
     """Return the columns in their order and working types, with those that the file's folders name; text as a dictionary unless plain."""
     found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
-    read = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    read = [to_working_type(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     without = piece.file.normalise
     read = [normalised(column, without[name]) if name in without else column for name, column in zip(columns, read, strict=True)]
     read = [published[name].apply(column) if name in published else column for name, column in zip(columns, read, strict=True)]

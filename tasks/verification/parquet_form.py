@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.column_types import is_text, working
+from core.columns.column_types import is_text, to_working_type
 from schemas.errors.base import counted
 from tasks.writing.runs import pays_to_dictionary_encode
 
@@ -128,7 +128,7 @@ def _asked(path: Path, names: Sequence[str]) -> list[str]:
 
 
 def _worked_on(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([working(part) for part in column.chunks] or [working(pa.array([], column.type))])
+    return pa.chunked_array([to_working_type(part) for part in column.chunks] or [to_working_type(pa.array([], column.type))])
 
 
 def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import smallest_type
-from core.columns.column_types import is_text, plain_type, restored, working, working_type
+from core.columns.column_types import is_text, plain_type, to_published_type, to_working_type, working_type
 from core.columns.numbers import positions
 from core.order.release_order import entry_ranks
 from schemas.errors.values import ValuesError
@@ -61,7 +61,7 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
         _check_unpacked(name, column)
     formed = {name: _formed(column, schema.field(name).type) for name, column in columns.items()}
     coded = [name for name, (_, repeated) in formed.items() if repeated]
-    table = pa.table({name: restored(column, schema.field(name).type) for name, (column, _) in formed.items()})
+    table = pa.table({name: to_published_type(column, schema.field(name).type) for name, (column, _) in formed.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())
     with pq.ParquetWriter(
@@ -309,7 +309,7 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
     """Put the parts of a column together, in which what was a dictionary is one again; each with what its run notes of it."""
     noted = [part for part, note in parts if note]
     # Of one width again, as runs of few entries and of many cannot be put together otherwise.
-    others = [working(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
+    others = [to_working_type(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
     # Encoded together, since most values of such columns occur in one part only.
     encoded = [pc.dictionary_encode(pa.concat_arrays(noted))] if noted else []
     if encoded and not others and is_text(encoded[0].type.value_type) and mostly_distinct(encoded[0]):

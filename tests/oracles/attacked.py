@@ -30,7 +30,7 @@ from core.privacy.models import PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.prices import LabelPrices
 from core.recoding.recoding import SUPPRESSED, Treatment
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from core.units.rows import EVERY_RECORD, RowPersons
 from core.units.unit import Unit
 from tests.oracles.hierarchies import built
@@ -99,7 +99,7 @@ def by_levels(
     domain, _, model = people.secret(values)
     example, promise = people.example, Promise(people.k, (model,))
     rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
-    whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
+    whole = Example(rows, (*example.domains, domain), (*example.hierarchies, exact_hierarchy(domain)))
     leveller, root = Leveller(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
 
     def find(rest: Residual, least: Promise, most: int) -> Any:

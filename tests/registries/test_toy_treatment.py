@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from core.pseudonyms.kinds import Means
+from core.pseudonyms.kinds import TreatmentInputs
 from core.pseudonyms.treatments import texts
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
@@ -44,13 +44,13 @@ class BackwardsTreatment(TreatmentSpec):
     """Its settings."""
 
 
-def turned(spec: BackwardsTreatment, values: pa.Array, _means: Means) -> pa.Array:
+def turned(spec: BackwardsTreatment, values: pa.Array, _means: TreatmentInputs) -> pa.Array:
     """Return a mark and the text from its end."""
     marks = pa.scalar(spec.backwards.mark, pa.large_string())
     return pc.binary_join_element_wise(marks, pc.utf8_reverse(texts(values)), pa.scalar("", pa.large_string()))
 
 
-def turned_again(spec: BackwardsTreatment, pseudonyms: pa.Array, _means: Means) -> pa.Array:
+def turned_again(spec: BackwardsTreatment, pseudonyms: pa.Array, _means: TreatmentInputs) -> pa.Array:
     """Return the text without the mark, from its end."""
     return pc.utf8_reverse(pc.utf8_slice_codeunits(pseudonyms, len(spec.backwards.mark)))
 

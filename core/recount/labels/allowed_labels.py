@@ -1,7 +1,7 @@
-"""Labels that tell values which the job hides, found by what each label says and what the job allows, one label at a time.
+"""The check for labels that disclose values which the job hides.
 
-A label is allowed if it is of a form that the hierarchy publishes and says nothing finer than the job lets it; any other tells. ``*`` and
-null tell nothing. A release has few different labels, so that plain reading is quick enough.
+A label is allowed if it has a form that the hierarchy publishes and is not finer than the job permits; any other label discloses a value.
+``*`` and null disclose nothing. A release has few different labels, so that reading them one at a time is quick enough.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Bound = Decimal | float | int | None
 Rule = Callable[[str], bool]
 
 
-def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
-    """Count the labels that tell a value which the job hides.
+def count_disallowed_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
+    """Count the labels of a release that disclose a value which the job hides.
 
     Args:
         qid: A quasi-identifier some of whose values may not be published as they are.
@@ -53,34 +53,46 @@ def disclosing_label_sets(qid: QuasiIdentifier, labels: Iterable[object], folder
 
 
 def _allows(rule: Rule, label: str) -> bool:
-    """Return whether a label may be published, or beside nulls what stands there: ``{[20 - 29], null}``."""
+    """Return whether a rule permits a label, or the part before the null in ``{[20 - 29], null}``."""
     beside = _BESIDE_NULL.fullmatch(label)
     return rule(label) or (beside is not None and rule(beside[1]))
 
 
-def disclosing_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
-    """Count the pairs of bounds that tell a value which the job hides; None is an open end, two of them ``*`` or null."""
+def count_disallowed_bounds(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
+    """Count the pairs of bounds that disclose a value which the job hides.
+
+    None is an open end; two of them are ``*`` or null.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return sum(not _allowed_pair(spec, low, high, exact=qid.exact) for low, high in pairs)
 
 
 def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allow what lies beyond an end, and bins within the ends; a single number only where exact values are allowed."""
+    """Return the rule for labels of bins: within the ends, or open beyond an end.
+
+    A single number is permitted only where exact values are.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, WidthsHierarchy)
     return lambda label: _allowed_bin(spec, label, exact=qid.exact)
 
 
 def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allow no more characters than the finest level keeps, not all of them unless ``exact``, and no sparse beginning."""
+    """Return the rule for labels of prefixes: at most as many characters as the finest level keeps.
+
+    All characters are permitted only with ``exact``, and no sparse prefix is.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, PrefixHierarchy)
     return lambda label: _allowed_prefix(spec, label, exact=qid.exact)
 
 
 def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allow the calendar units that the hierarchy names, unless all their days lie beyond an end, and what lies beyond it."""
+    """Return the rule for labels of calendar units: those of the hierarchy, or open beyond an end.
+
+    A unit all of whose days lie beyond an end is not permitted.
+    """
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
@@ -98,7 +110,10 @@ def _reaches_between(spec: DateHierarchy, label: str) -> bool:
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allow the groups that are listed, but for those that bear the name of a value, because they could be that value."""
+    """Return the rule for labels of listed groups.
+
+    A group with the name of a value is not permitted, because it could be that value.
+    """
     assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
     rows = rows_of_lists(qid.name, qid.hierarchy, folder)
     groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
@@ -136,12 +151,12 @@ def _allowed_pair(spec: WidthsHierarchy, low: Bound, high: Bound, *, exact: bool
 
 
 def _begins(top: Decimal, end: Decimal) -> bool:
-    """Return whether a number is where the values from ``top`` on begin; for integers that is the next one."""
+    """Return whether a number is the first value from ``top`` on; for integers that is ``top`` rounded up."""
     return end in (top, ceil(top))
 
 
 def _within(spec: WidthsHierarchy, low: Decimal, high: Decimal, *, closed: bool) -> bool:
-    """Return whether a range, with or without its high end, holds no value beyond bottom or top."""
+    """Return whether a range, with or without its high end, contains no value beyond bottom or top."""
     if spec.bottom is not None and low < spec.bottom:
         return False
     return spec.top is None or high < spec.top or (high == spec.top and not closed)

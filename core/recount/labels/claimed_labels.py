@@ -1,4 +1,4 @@
-"""Labels that are said to be of certain levels: which values each covers there, and nothing that its text could mean elsewhere."""
+"""The values that each label covers at the levels which the manifest claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import GroupLevel
 from core.recount.labels.label_spans import Spans, read_integer_labels
-from core.recount.labels.value_scales import texts_with_nulls, value_scale, written
+from core.recount.labels.value_scales import texts_with_nulls, value_scale, value_texts
 
 ClaimPositions = NDArray[np.int64]
 NOWHERE = -1
@@ -23,20 +23,20 @@ _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
 
 
-class Claimed(NamedTuple):
-    """The labels of one level.
+class ClaimedLabels(NamedTuple):
+    """The groups of values and labels at one level.
 
     Attributes:
         groups: Shape (values,): the group of each value at the level, a null among them.
-        numbers: Shape (labels,): the group that each label stands for, -1 for none.
+        numbers: Shape (labels,): the group of each label, -1 for none.
     """
 
     groups: ClaimPositions
     numbers: ClaimPositions
 
 
-def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
-    """Match labels that are said to be single values with the values of the source.
+def match_value_labels(values: pa.Array, columns: Sequence[pa.Array]) -> ClaimedLabels:
+    """Match labels of the level of single values with the values of the source.
 
     Args:
         values: Shape (m,), distinct and ascending, a null last if there is one.
@@ -46,31 +46,34 @@ def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
     numbers = _places(labels, values) if labels.type == values.type else _places_of_texts(texts_with_nulls(labels), values)
     if len(columns) > 1:
         # Both bounds are the value.
-        numbers = np.where(values_claimed(values, columns[1:]).numbers == numbers, numbers, NOWHERE)
-    return Claimed(np.arange(len(values)), numbers)
+        numbers = np.where(match_value_labels(values, columns[1:]).numbers == numbers, numbers, NOWHERE)
+    return ClaimedLabels(np.arange(len(values)), numbers)
 
 
-def level_claimed(level: GroupLevel, columns: Sequence[pa.Array]) -> Claimed:
-    """Read labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
+def match_level_labels(level: GroupLevel, columns: Sequence[pa.Array]) -> ClaimedLabels:
+    """Match labels with the groups of a level above the single values.
+
+    Arguments as for ``match_value_labels``.
+    """
     if len(columns) == 1:
         group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}
         published: Sequence[Hashable] = texts_with_nulls(columns[0])
     else:
         group_of = {_bounds(label, [column.type for column in columns]): number for number, label in enumerate(level.labels)}
         published = list(zip(*(column.to_pylist() for column in columns), strict=True))
-    return Claimed(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
+    return ClaimedLabels(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
 
 
-def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
-    """Put values in an order in which what a label covers are neighbours.
+def claimed_spans(claims: Sequence[ClaimedLabels], starred: NDArray[np.bool_]) -> tuple[ClaimPositions, Spans] | None:
+    """Order values so that claimed labels cover neighbours, and return what each label covers.
 
     Args:
         claims: The labels of each level that they may be of, finest first.
-        starred: Shape (labels,): those that may stand for any value.
+        starred: Shape (labels,): a mask of the labels that cover any value.
 
     Returns:
-        The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a label
-        is of none of the levels, or these do not nest.
+        The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a
+        label is of none of the levels, or these do not nest.
     """
     if not np.all(np.any([claim.numbers >= 0 for claim in claims], axis=0) | starred):
         return None
@@ -97,21 +100,21 @@ def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tupl
     return positions, Spans(np.minimum(low, high), high, sets, null=size)
 
 
-def _members(claims: Sequence[Claimed], label: int, positions: ClaimPositions) -> ClaimPositions:
-    """Return where the values stand that a label covers at any of the levels."""
+def _members(claims: Sequence[ClaimedLabels], label: int, positions: ClaimPositions) -> ClaimPositions:
+    """Return the positions of the values that a label covers at any of the levels, ascending."""
     inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
     return np.sort(positions[inside])
 
 
 def _places(labels: pa.Array, values: pa.Array) -> ClaimPositions:
-    """Return the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
+    """Return the position of each label among values of its type, -1 for none; signs of zero are ignored."""
     if pt.is_floating(values.type):
         labels, values = (pc.add(one, pa.scalar(0.0, one.type)) for one in (labels, values))
     return np.asarray(pc.fill_null(pc.index_in(labels, values), NOWHERE)).astype(np.int64)
 
 
 def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPositions:
-    """Return the place of the value that each text writes, -1 for none."""
+    """Return the position of the value that each text denotes, -1 for none."""
     known = values.drop_null()
     null = len(known) if values.null_count else NOWHERE
     scale = value_scale(known)
@@ -126,12 +129,12 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPosi
         ranges = pc.starts_with(pa.array(texts, pa.large_string()), "[").fill_null(fill_value=False)
         places[np.asarray(ranges)] = NOWHERE
         return places
-    spelt = {text: place for place, ways in enumerate(written(known)) for text in ways}
+    spelt = {text: place for place, ways in enumerate(value_texts(known)) for text in ways}
     return np.array([null if text is None else spelt.get(text, NOWHERE) for text in texts], np.int64)
 
 
 def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
-    """Return the two bounds that are published in the place of a label of numbers, in the types of their columns."""
+    """Return the two published bounds of a label of numbers, in the types of their columns."""
     ends: tuple[str | None, str | None] = (label, label)
     if label is not None and (found := _RANGE.fullmatch(label)):
         ends = found[1], found[2]

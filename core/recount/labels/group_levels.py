@@ -1,7 +1,7 @@
-"""What each level of a hierarchy publishes for the values of a column, as the job's words define it, worked out value by value.
+"""The group and label of each value at each level of a hierarchy, computed from the job's definition.
 
-Labels of a release are held against these, and the hierarchical distance of t-closeness is measured over them. Nothing here is used by
-whatever writes a release: numbers are fractions or whole numbers, text is sliced, dates are taken apart.
+Labels of a release are compared with these, and the hierarchical distance of t-closeness is measured over them. Nothing here is used by
+the writer of a release: numbers are fractions or whole numbers, text is sliced, dates are taken apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.labels.value_scales import local_moments, written
+from core.recount.labels.value_scales import local_moments, value_texts
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
@@ -31,7 +31,9 @@ Row = tuple[str, ...]
 
 
 def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
-    """Return the rows of a listed hierarchy, all of one length.
+    """Return the rows of a listed hierarchy (value, then groups from finest to coarsest).
+
+    All rows have the same length.
 
     Args:
         name: Of the column, for a message.
@@ -58,7 +60,7 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
 class GroupLevel(NamedTuple):
-    """What one level publishes.
+    """The groups and labels of one level of a hierarchy.
 
     Attributes:
         groups: Shape (values,), int64: the group of each value, a number of ``labels``.
@@ -75,14 +77,14 @@ Levels: TypeAlias = Sequence[GroupLevel | Maker]
 
 
 def level_of(published: Iterable[str | None]) -> GroupLevel:
-    """Make a level of what it publishes for each value."""
+    """Build a level from the label of each value."""
     numbers: dict[str | None, int] = {}
     groups = [numbers.setdefault(label, len(numbers)) for label in published]
     return GroupLevel(np.array(groups, np.int64), list(numbers))
 
 
 def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[GroupLevel]:
-    """Return the levels above the values themselves; the last one is a single group of all, which each hierarchy ends in.
+    """Return the levels of a hierarchy above the single values; the last one is a single group.
 
     Args:
         name: Of the column, for a message.
@@ -94,7 +96,10 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
-    """Return what makes each of these levels. Arguments as for ``group_levels``."""
+    """Return a function for each level of a hierarchy that computes the level.
+
+    Arguments as for ``group_levels``.
+    """
     levels_of = entry_of(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
@@ -115,14 +120,14 @@ def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[str]:
-    """Return the groups of the leaf that stands for nulls, finest first; none where they are a group of their own."""
+    """Return the groups of the listed value that represents nulls, finest first; empty without one."""
     if not isinstance(spec, CsvHierarchy | TreeHierarchy) or spec.nulls is None:
         return ()
     return next((row[1:] for row in rows_of_lists(name, spec, folder) if row[0] == spec.nulls), ())
 
 
 def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -> GroupLevel:
-    """Put the null into the group that is published as ``own``, which may have been without values; None is a group of its own."""
+    """Add the null to the group with label ``own``, or to a new group; None is a group of its own."""
     labels = list(level.labels) if own in level.labels else [*level.labels, own]
     groups = np.full(len(present), labels.index(own), np.int64)
     groups[present] = level.groups
@@ -130,8 +135,11 @@ def _with_null(level: GroupLevel, present: NDArray[np.bool_], own: str | None) -
 
 
 def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Mask text behind its first characters; the first level is none where no text is longer than it."""
-    texts = [texts[0] for texts in written(values)]
+    """Return the levels of a prefix hierarchy, which mask a text after its first characters.
+
+    The first level is left out where no text is longer than its prefix.
+    """
+    texts = [texts[0] for texts in value_texts(values)]
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
@@ -145,7 +153,10 @@ def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, fol
 
 
 def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Groups by calendar unit or by what lies beyond an end; without ends days are no level of their own where all moments are midnight."""
+    """Return the levels of a date hierarchy, which group by calendar unit or by lying beyond an end.
+
+    Without ends, days are no level of their own where all times are midnight.
+    """
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
     units = [unit for unit in spec.date if unit != "day" or spec.hides or bool(np.any(days != moments))]
@@ -169,7 +180,7 @@ def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: 
 
 
 def _unit_text(unit: str, month: int, day: np.datetime64) -> str:
-    """Write the calendar unit that a day lies in, given its month as well, counted from 1970."""
+    """Return the label of the calendar unit that contains a day, given its month counted from 1970."""
     year, place = month // 12 + _EPOCH, month % 12
     if unit == "decade":
         return f"{_year(year // 10 * 10)}s"
@@ -185,10 +196,13 @@ def _year(year: int) -> str:
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Look the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
+    """Return the levels of a listed hierarchy for the values of a column.
+
+    A last column of one single label is the level of all, which is left out.
+    """
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
-    found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]
+    found = [next((groups[text] for text in texts if text in groups), None) for texts in value_texts(values)]
     if lacking := found.count(None):
         raise HierarchyError.not_covered(name, "its hierarchy", lacking, len(values))
     depth = len(rows[0]) - 1 if rows else 0
@@ -209,7 +223,10 @@ _BELOW, _ABOVE = -1, 1
 
 
 def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Bin by each width; the first one is no level of its own where no two values that the column can hold share a bin."""
+    """Return the levels of a hierarchy of bin widths, one for each width.
+
+    The first width is no level of its own where no two values that the column can hold share a bin.
+    """
     if spec.encode:
         return [partial(_bins_of_ranks, values, int(spec.origin), int(width)) for width in _wider(spec, 0)]
     integers = pt.is_integer(values.type)
@@ -222,23 +239,29 @@ def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: P
 
 
 def _wider(spec: WidthsHierarchy, places: int) -> Sequence[Decimal]:
-    """Return the widths that are levels: the first is none where it is no more than one in the last decimal place that is in use."""
+    """Return the widths that are levels.
+
+    The first is none where it is at most one unit of the last decimal place in use.
+    """
     return spec.widths if spec.hides or Fraction(spec.widths[0]) > Fraction(1, 10**places) else spec.widths[1:]
 
 
 def _texts(values: pa.Array) -> Iterator[list[str]]:
-    """Yield numbers as text without exponent and without zeros at the end, some at a time: text takes much more room than numbers."""
+    """Yield blocks of numbers as text, without exponent and trailing zeros.
+
+    One block at a time, because text takes much more memory than numbers.
+    """
     for first in range(0, len(values), BLOCK):
-        yield [texts[-1] for texts in written(values.slice(first, BLOCK))]
+        yield [texts[-1] for texts in value_texts(values.slice(first, BLOCK))]
 
 
 def _places(values: pa.Array) -> int:
-    """Return how many decimal places are in use."""
+    """Return the number of decimal places in use."""
     return max((len(text.partition(".")[2]) for texts in _texts(values) for text in texts), default=0)
 
 
 def _without_point(values: pa.Array, places: int) -> NDArray[Any]:
-    """Return numbers times ``10**places``, as whole ones."""
+    """Return numbers times ``10**places`` as integers."""
     parts = [np.zeros(0, np.int64)]
     for texts in _texts(values):
         split = (text.partition(".") for text in texts)
@@ -248,13 +271,16 @@ def _without_point(values: pa.Array, places: int) -> NDArray[Any]:
 
 
 def _scaled(numbers: NDArray[Any], factor: int, most: int) -> NDArray[Any]:
-    """Return whole numbers times ``factor``, in 64 bits where these and every edge of a bin surely fit."""
+    """Return integers times ``factor``, in 64 bits if they and every bin edge surely fit."""
     greatest = max(map(abs, (int(numbers.min()), int(numbers.max())))) if len(numbers) else 0
     return numbers.astype(np.int64 if greatest * factor + 2 * most < LARGEST_INT64_NUMBER else object) * factor
 
 
 def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> GroupLevel:
-    """Bin ascending numbers, given as so many times ``1 / scale``; what lies beyond an end is a group."""
+    """Group ascending numbers into bins; the values beyond each end are one group.
+
+    Numbers are given as multiples of ``1 / scale``.
+    """
     side, bins = np.zeros(len(whole), np.int8), (whole - int(Fraction(spec.origin) * scale)) // int(Fraction(width) * scale)
     if spec.bottom is not None:
         side[np.asarray(whole < int(Fraction(spec.bottom) * scale), np.bool_)] = _BELOW
@@ -269,7 +295,7 @@ def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal
 
 
 def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction, Fraction]:
-    """Return where a bin begins and where the next one does, as far as these lie between the ends."""
+    """Return the begin of a bin and the begin of the next one, cut to the ends of the hierarchy."""
     low = Fraction(spec.origin) + number * Fraction(width)
     high = low + Fraction(width)
     low = low if spec.bottom is None else max(low, Fraction(spec.bottom))
@@ -277,7 +303,7 @@ def _edges(spec: WidthsHierarchy, number: int, width: Decimal) -> tuple[Fraction
 
 
 def _integer_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal) -> str:
-    """Write the first and the last integer of a bin; where there are ends, a bin of one is that integer."""
+    """Return the label of a bin by its first and last integer; with ends, a bin of one integer is it."""
     if side == _BELOW and spec.bottom is not None:
         return f"<= {ceil(spec.bottom) - 1}"
     if side == _ABOVE and spec.top is not None:
@@ -287,7 +313,7 @@ def _integer_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal
 
 
 def _decimal_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal) -> str:
-    """Write where a bin begins and the next one does, with the decimal places of what the job says of it."""
+    """Return the label of a bin by its begin and the next one's, with the decimal places of the job."""
     places = max(decimals(end) for end in (width, spec.origin, spec.bottom, spec.top) if end is not None)
     if side == _BELOW and spec.bottom is not None:
         return f"< {_digits(Fraction(spec.bottom), places)}"
@@ -298,19 +324,19 @@ def _decimal_label(spec: WidthsHierarchy, side: int, number: int, width: Decimal
 
 
 def _digits(number: Fraction, places: int) -> str:
-    """Write a number that has no more decimal places than these."""
+    """Return a number as text with ``places`` decimal places; it must have no more."""
     digits = str(abs(int(number * 10**places))).rjust(places + 1, "0")
     text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
     return f"-{text}" if number < 0 else text
 
 
 def _bins_of_ranks(values: pa.Array, origin: int, width: int) -> GroupLevel:
-    """Bin values by how many are before them, and names bins by their first and last value."""
+    """Group values into bins by rank, with labels of the first and last value of each bin."""
     bins = (np.arange(len(values)) - origin) // width
     firsts = np.flatnonzero(np.diff(bins, prepend=bins[:1] - 1))
     lasts = np.append(firsts[1:], len(values))[: len(firsts)] - 1
     # A float has no zeros at its end, and a decimal as many as its type.
     form = -1 if pt.is_floating(values.type) else 0
-    low, high = ([texts[form] for texts in written(values.take(pa.array(places)))] for places in (firsts, lasts))
+    low, high = ([texts[form] for texts in value_texts(values.take(pa.array(places)))] for places in (firsts, lasts))
     labels = [f"[{first} - {last}]" for first, last in zip(low, high, strict=True)]
     return GroupLevel(np.repeat(np.arange(len(firsts)), lasts - firsts + 1).astype(np.int64), labels)

@@ -1,18 +1,18 @@
-"""What a quasi-identifier lost, worked out of nothing but its published labels, their records and the words of the job.
+"""The information loss of a quasi-identifier, computed from its published labels and the job alone.
 
-Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range: two sources whose labels are
-the same have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
+Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range. Two sources with the same
+labels have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
 ``ncp`` and ``gcp``; what the search minimises may divide by what the source holds (`core.losses.losses`).
 
 - A value that is published as it is costs 0, and so does a null. ``*`` costs 1.
 - A range of numbers or dates costs its length over that of the grid, from the least to the greatest end in any label of the column. A range
   that is open at one end reaches to the end of the grid, and costs no less than its share of the labels.
 - A group that is listed, in a file or as a tree, costs the values that are listed for it over all that are listed, whether or not they
-  occur; a group of one value that is published under another name costs one of them.
+  occur. A group of one value that is published under another name costs one of them.
 - A set costs its values over all values that are listed or, where none are, over all that labels name.
 - A common beginning costs the labels that begin with it, and are no beginnings of others, over all such labels.
 - Of a kind of hierarchy that the recount cannot read every label costs its share of the labels.
-- A null beside any of these costs one value, or one label, more.
+- A null in a set with any of these costs one value, or one label, more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NO_NUMBERS = ("nan", "inf", "-inf")
 
 
 def number_reader(kind: pa.DataType) -> Ends:
-    """Return what reads the values of a type of numbers, dates or times, and the calendar units of the latter."""
+    """Return the function that reads the values of a number, date or time type, and calendar units."""
     if pt.is_date(kind):
         return _day_ends
     if pt.is_timestamp(kind):
@@ -64,7 +64,10 @@ def number_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Return from where to where a label reaches; None for what is no value and no range, or is a value without a place."""
+    """Return the least and greatest number of a label.
+
+    None for a label that is neither a value nor a range, and for a value without a place on the scale.
+    """
     if found := _RANGE.fullmatch(label):
         low, high = ends(found[1]), ends(found[2])
         return None if low is None or high is None else (low[0], high[1])
@@ -118,7 +121,7 @@ DIGITS = 12
 
 @dataclass(frozen=True)
 class ColumnLoss:
-    """What a quasi-identifier lost in the data files.
+    """The information loss of a quasi-identifier in the data files.
 
     Attributes:
         penalty: Sum over the records of NCP, 1 for each ``*``.
@@ -133,13 +136,13 @@ class ColumnLoss:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the labels of a quasi-identifier are read.
+    """The type, hierarchy and form by which the labels of a quasi-identifier are read.
 
     Attributes:
         kind: The type of the source's values.
         rows: The rows of its hierarchy, where values are listed: each value, then its groups.
         ranges: Whether numbers and dates are published in ranges whatever the hierarchy is.
-        mask: What stands for a character that is not published, where labels are beginnings; empty where they are not.
+        mask: The character in the place of one that is not published, where labels are prefixes; empty where they are not.
         sparse: The group of sparse beginnings; empty where there is none.
         sets: Whether labels are sets of values.
     """
@@ -153,7 +156,7 @@ class Reading:
 
 
 def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray[np.int64]) -> ColumnLoss:
-    """Return what the labels of a column lost.
+    """Return the information loss of a column from its labels and their record counts.
 
     Args:
         reading: How they are read.
@@ -171,8 +174,11 @@ def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray
     return ColumnLoss(penalty, leaves, _is_scale(reading.kind))
 
 
-def released_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the same of a column whose values are all published as they are; ``records`` has shape (values,)."""
+def exact_column_loss(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
+    """Return the information loss of a column whose values are all published as they are.
+
+    ``records`` has shape (values,).
+    """
     return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
 
 
@@ -189,7 +195,7 @@ def _priced(label: str | None, with_null: bool, price: Price, one: Fraction) -> 
 
 
 def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[str | None], list[bool]]:
-    """Return labels without the null that stands beside a value, a range or values, and which of them had one."""
+    """Return labels without the null in ``{…, null}``, and whether each label had one."""
     names = frozenset(name for row in reading.rows for name in row)
 
     def inner(label: str | None) -> str | None:
@@ -205,7 +211,7 @@ def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[
 
 
 def _size(reading: Reading, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
-    """Return how many values are listed, a null being one more where labels have any."""
+    """Return the number of listed values, plus one if a label covers the null."""
     return len(reading.rows) + (any(beside) or None in labels)
 
 
@@ -214,7 +220,14 @@ def _is_scale(kind: pa.DataType) -> bool:
 
 
 def _pricer(reading: Reading, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
-    """Return what a label costs, ``*`` and the null beside it aside, given the ``share`` of a label and what ``one`` value costs."""
+    """Return the function that computes the penalty of a label, other than ``*`` and the null in a set.
+
+    Args:
+        reading: How labels are read.
+        labels: The labels.
+        share: One over the number of labels.
+        one: The penalty of one listed value.
+    """
     told = list(dict.fromkeys(label for label in labels if label is not None and label != MASK))
     if reading.mask:
         return _of_beginnings(reading, told)
@@ -233,7 +246,10 @@ def _is_set(label: str) -> bool:
 
 
 def _of_names(reading: Reading, share: Fraction) -> Price:
-    """Price labels of which nothing is known: a value of a column of sets costs nothing, and anything else its share of the labels."""
+    """Return the penalty function for labels without a readable hierarchy.
+
+    A value of a column of sets costs nothing; any other label costs one over the number of labels.
+    """
     return (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
 
 
@@ -262,7 +278,10 @@ def _ratio(part: Number, whole: Number) -> Fraction:
 
 
 def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
-    """Price groups that are listed: of the finest level that has all labels or, where labels are of several, the largest called so."""
+    """Return the penalty function for listed groups.
+
+    Labels are read at the finest level that has all of them or, where they are of several levels, as the largest group of that name.
+    """
     values = frozenset(row[0] for row in reading.rows)
     levels = _levels(reading)
     finest = next((level for level, groups in enumerate(levels) if all(label in groups for label in labels)), None)
@@ -290,7 +309,10 @@ def _levels(reading: Reading) -> list[dict[str, list[str]]]:
 
 
 def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str], number: Ends) -> dict[str, Fraction]:
-    """Return the length of each group of numbers or dates over that of all that are published; nothing where any is no number."""
+    """Return the length of each group of numbers or dates over the length of all published values.
+
+    Empty if any label is no number.
+    """
     reaches: dict[str, tuple[Number, Number]] = {}
     for label in labels:
         listed = max((groups.get(label, ()) for groups in levels), key=len, default=()) or (label,)
@@ -305,7 +327,10 @@ def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str
 
 
 def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
-    """Price sets of values such as ``{a, b}``: their values over all that are listed, or else over all that labels name."""
+    """Return the penalty function for sets of values such as ``{a, b}``.
+
+    A set costs its values over all listed values or, without a list, over all values that labels name.
+    """
     values = frozenset(row[0] for row in reading.rows if ", " in row[0])
     members = {label: _members(label, values) for label in labels if _is_set(label)}
     named = {each for found in members.values() for each in found} | {label for label in labels if label not in members}
@@ -314,7 +339,10 @@ def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
 
 
 def _members(label: str, values: frozenset[str]) -> list[str]:
-    """Return the values of a set, of which some hold commas themselves: the longest that are listed, from the first on."""
+    """Return the values of a set label, where values may contain commas.
+
+    The longest listed values are taken, from the first piece on.
+    """
     pieces = label[1:-1].split(", ")
     found, first = [], 0
     while first < len(pieces):
@@ -327,7 +355,10 @@ def _members(label: str, values: frozenset[str]) -> list[str]:
 
 
 def _of_beginnings(reading: Reading, labels: Sequence[str]) -> Price:
-    """Price common beginnings such as ``12***`` by the labels below them; a label without a mask is a value."""
+    """Return the penalty function for common prefixes such as ``12***``: the share of labels below them.
+
+    A label without a mask is a value.
+    """
     stems = sorted({label.rstrip(reading.mask) for label in labels})
     # In order, a stem has another below it if the next one begins with it.
     following = [*stems[1:], ""]

@@ -1,7 +1,7 @@
-"""What a published label says: which values of the source it may stand for, as the job's hierarchy and the forms of releases have it.
+"""Readers of published labels: which source values a label may cover, by the job's hierarchy.
 
-The values of a quasi-identifier are put in an order in which what a label stands for are neighbours: numbers and dates ascend, codes stand
-beside those that begin alike, listed values beside those of their group. A label that can be read in several ways stands for all of it
+The values of a quasi-identifier are ordered so that the values of a label are neighbours: numbers and dates ascend, codes with a common
+prefix are adjacent, and so are listed values of one group. A label that can be read in several ways covers all of these readings
 together, so that a release is never refused for a reading that was not meant.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import group_levels, rows_of_lists
-from core.recount.labels.value_scales import Span, ValueScale, value_scale, written
+from core.recount.labels.value_scales import Span, ValueScale, value_scale, value_texts
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
 from schemas.job.columns import QuasiIdentifier
@@ -34,10 +34,10 @@ Reader = Callable[[str], Span | None]
 
 @dataclass(frozen=True, eq=False)
 class LabelAxis:
-    """The values of a quasi-identifier in the order in which labels cover neighbours.
+    """The values of a quasi-identifier in an order in which labels cover neighbours.
 
     Attributes:
-        positions: Shape (m,), int64: where each value stands, given in the ascending order of the source. A null stands at m.
+        positions: Shape (m,), int64: the position of each value, given in the ascending order of the source. That of a null is m.
         exact: Reads a label that is a value.
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
@@ -52,7 +52,7 @@ class LabelAxis:
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> LabelAxis:
-    """Put the values of a quasi-identifier in order.
+    """Order the values of a quasi-identifier so that its labels cover neighbours.
 
     Args:
         qid: The quasi-identifier.
@@ -70,9 +70,9 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
 
 
 def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order values by what the levels of their hierarchy publish, coarsest first."""
+    """Order values by their groups at the levels of their hierarchy, coarsest level first."""
     levels = group_levels(name, spec, values, folder)
-    order, spelt = np.lexsort([level.groups for level in levels]), written(values)
+    order, spelt = np.lexsort([level.groups for level in levels]), value_texts(values)
     positions = np.empty(len(order), np.int64)
     positions[order] = np.arange(len(order))
     spans: dict[str, Span] = {}
@@ -87,7 +87,7 @@ def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Pat
 
 
 def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
+    """Order numbers, dates or times ascending, for labels such as ``[20 - 29]`` and ``2020-Q1``."""
     scale = value_scale(values)
     return _ascending(scale, values) if scale else _by_text(values)
 
@@ -98,7 +98,7 @@ def _ascending(scale: ValueScale, values: pa.Array) -> LabelAxis:
 
 
 def _ranges(scale: ValueScale, *, wide: bool) -> Reader:
-    """Read ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
+    """Return a reader of labels such as ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
 
     def read(label: str) -> Span | None:
         if found := _RANGE.fullmatch(label):
@@ -118,7 +118,7 @@ def _pieces(texts: Iterable[str]) -> int:
 
 
 def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
-    """Return the position of each key among all of them."""
+    """Return the position of each key in ascending order, shape (keys,)."""
     order = sorted(range(len(keys)), key=keys.__getitem__)
     positions = np.empty(len(keys), np.int64)
     positions[order] = np.arange(len(keys))
@@ -126,10 +126,10 @@ def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
 
 
 def _by_text(values: pa.Array) -> LabelAxis:
-    """Order values by their text, for common beginnings such as ``1*``."""
+    """Order values by their text, for common prefixes such as ``1*``."""
     # A moment that is published as text has a space between date and time.
     form = 1 if pa.types.is_timestamp(values.type) else 0
-    texts = [spelt[form] for spelt in written(values)]
+    texts = [spelt[form] for spelt in value_texts(values)]
     ordered = sorted(texts)
 
     def exact(label: str) -> Span | None:
@@ -143,10 +143,13 @@ def _by_text(values: pa.Array) -> LabelAxis:
 
 
 def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
+    """Order codes by length and text, for labels such as ``12***`` and ``000``.
+
+    Codes with a sparse prefix come first.
+    """
     length = len(spec.beginnings[0]) if spec.beginnings else 0
     sparse = (*spec.beginnings, "0" * length) if length else ()
-    keys = [(not text.startswith(sparse), len(text), text) for text, *_ in written(values)]
+    keys = [(not text.startswith(sparse), len(text), text) for text, *_ in value_texts(values)]
     ordered = sorted(keys)
     hidden = bisect_left(ordered, (True, 0, ""))
 
@@ -174,9 +177,12 @@ def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folde
 
 
 def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself."""
+    """Order listed values by their groups, coarsest first.
+
+    A value that is not listed comes last, and is covered by its own label only.
+    """
     listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
-    spelt = written(values)
+    spelt = value_texts(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
     # The groups of the null stand last, so that it is beside them.
     own = listed.get(spec.nulls, ()) if spec.nulls is not None else ()
@@ -196,6 +202,9 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
 
 
 def _place(row: Sequence[str], own: Sequence[str]) -> tuple[tuple[bool, str], ...]:
-    """Return what a value is sorted by: its groups from the coarsest, those that are the null's own behind others, and then itself."""
+    """Return the sort key of a value: its groups from the coarsest, then the value.
+
+    Groups that are the null's own come after others.
+    """
     groups = [(bool(own) and label == own[level], label) for level, label in enumerate(row) if level]
     return (*reversed(groups), (False, row[0]))

@@ -29,7 +29,7 @@ _QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """What labels cover.
+    """The positions that each label of a quasi-identifier covers.
 
     Attributes:
         low: Shape (labels,), int64: the first position that a label covers.
@@ -60,7 +60,10 @@ class Spans:
         return np.append(members, self.null) if label in self.nulls else members
 
     def owners(self, size: int) -> NDArray[np.int32] | None:
-        """Return the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
+        """Return the label that covers each of ``size`` positions, shape (size,), -1 for no label.
+
+        None where one position is covered by several labels.
+        """
         if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)
@@ -75,14 +78,15 @@ class Spans:
 
     @property
     def members(self) -> int:
-        """Positions in all sets together."""
+        """The number of positions in all sets together."""
         return sum(map(len, self.sets.values()))
 
 
 def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
-    """Read labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
+    """Return the positions that each label covers on the axis of a quasi-identifier.
 
-    ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
+    A null covers the nulls, ``*`` anything, ``{a, b}`` a set of values. Any other label is a value or a group of the hierarchy. ``{a,
+    null}`` and ``{[20 - 29], null}`` cover nulls as well. A value that looks like the word stands in quotes in a set.
     """
     null = len(axis.positions)
     low, high, read = read_integer_labels(axis.integer_keys, labels)
@@ -113,12 +117,15 @@ def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
 
 
 def _read(label: str, axis: LabelAxis) -> Span:
-    """Return what a label that is no set covers, in whatever way it may be read."""
+    """Return the positions that a label other than a set covers, in all its readings together."""
     return _set_label([span for read in (axis.exact, *axis.others) if (span := read(label))])
 
 
 def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, SpanPositions | None]:
-    """Return what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
+    """Return the span before the null in ``{[20 - 29], null}``, or the positions of ``{a, b, null}``.
+
+    None for each that does not apply.
+    """
     if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
         return None, None
     inner = label[1 : -len(_BESIDE_NULL)]
@@ -135,12 +142,12 @@ def _joined(parts: Sequence[SpanPositions | None]) -> SpanPositions | None:
 
 
 def _unquoted(member: str) -> str:
-    """Return the value that a member of a set is."""
+    """Return a member of a set label as the value without its quotes."""
     return found[1] if (found := _QUOTED.fullmatch(member)) else member
 
 
 def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
-    """Return what pairs of bounds would be as text.
+    """Return pairs of bounds as text labels such as ``[20 - 29]``.
 
     An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
     which covers nulls too.
@@ -161,9 +168,10 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool,
 
 
 def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Array]) -> bool:
-    """Return whether the high bound of a level's bins belongs to them: it does for integers and ranks, and not for fractions.
+    """Return whether the high bound of a level's bins belongs to the bins.
 
-    Floats may be so large that a bound was rounded to one of the values below it, which is then covered all the same.
+    It does for integers and ranks, and not for fractions. Floats may be so large that a bound was rounded to one of the values below it,
+    which is then covered all the same.
 
     Args:
         spec: The hierarchy.
@@ -185,9 +193,9 @@ def _set_label(spans: Sequence[Span]) -> Span:
 
 
 def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
-    """Return the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
+    """Return the positions of the values of a set such as ``{a, b}``, ascending; None for other labels.
 
-    A value may hold a comma itself, so that every way of taking the list apart into values counts.
+    A value may hold a comma itself, so that every way of splitting the list into values counts.
     """
     if not (label.startswith("{") and label.endswith("}")):
         return None
@@ -221,7 +229,7 @@ FEW, AT_ONCE = 1000, 1 << 17
 def read_integer_labels(
     keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]
 ) -> tuple[SpanPositions, SpanPositions, NDArray[np.bool_]]:
-    """Read the labels that are a whole number, or all from one to another.
+    """Return the spans of all labels that are a whole number or a range of whole numbers.
 
     Args:
         keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.

@@ -1,7 +1,7 @@
-"""What is published of columns that are no quasi-identifiers, worked out again for the recount, from docs/howto/publish.md alone.
+"""The published values of columns other than quasi-identifiers, computed again for the recount.
 
-Of every value of the source it is said what is published of it: by arithmetic of Python on exact numbers, where what writes releases has
-arrays.
+The rules are those of docs/howto/publish.md. For every value of the source its published value is computed by Python's arithmetic on
+exact numbers, where the writer of releases works on arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.privacy.publish import OTHER, Publishing, Way
 
 
 class ValueCount(NamedTuple):
-    """A value of the source, which may be null, with who has it.
+    """A value of the source, which may be null, with its numbers of persons and records.
 
     Attributes:
         value: The value.
@@ -38,13 +38,13 @@ class ValueCount(NamedTuple):
 
 
 class ValuePublication(NamedTuple):
-    """What is published of each value.
+    """The published value of each source value of a column.
 
     Attributes:
         published: In the order of the values; None for null.
         changed: Whether a value goes to a grid, to ``other`` or to null, in the same order.
-        other_values: What values become that too few have who are released.
-        error: How far values lie from what is published of them on average where they lie evenly in their step; 0 where nobody says.
+        other_values: The published value of values that too few released persons have.
+        error: How far values lie from their published value on average where they lie evenly in their step; 0 where that is not defined.
     """
 
     published: list[Any]
@@ -53,20 +53,20 @@ class ValuePublication(NamedTuple):
     other_values: Any = None
 
 
-def numeric(kind: pa.DataType) -> bool:
-    """Return whether a type is of numbers."""
+def is_numeric_type(kind: pa.DataType) -> bool:
+    """Return whether a data type is an integer, float or decimal type."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
 def plain_values(values: pa.Array) -> list[Any]:
-    """Return values of a column as Python has them: moments as whole numbers of their unit, dates as days."""
+    """Return the values of a column as Python objects: times as integers of their unit, dates as days."""
     if pt.is_date(values.type):
         return list(values.cast(pa.date32()).cast(pa.int32()).to_pylist())
     return list((values.cast(pa.int64()) if pt.is_timestamp(values.type) else values).to_pylist())
 
 
 def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return such values as a column of a type."""
+    """Return Python values, as ``plain_values`` returns them, as a column of a data type."""
     if pt.is_date(kind):
         return pa.array(values, pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -79,7 +79,7 @@ def as_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa.DataType, way: Way, k: int) -> ValuePublication:
-    """Return what is published of the values of a column.
+    """Return the published value of each value of a column.
 
     Args:
         counts: The values, ascending, without null and what is no number.
@@ -93,7 +93,7 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rest: int, kind: pa
         if way.microaggregate is not None:
             return _grouped(counts, nulls, max(way.microaggregate, k), k)
         return _coarsened(counts, way, kind)
-    if numeric(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
+    if is_numeric_type(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
         return _on_grid(counts, nulls, rest, kind, k)
     return _in_words(counts, nulls, rest, kind, k)
 
@@ -197,7 +197,10 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Va
 
 
 def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
-    """Return where the groups start that have the least squared error: from the first value on, each group from its last value back."""
+    """Return the first positions of the groups of values with the least squared error.
+
+    The search goes from the first value on, and for each group from its last value back.
+    """
     before = [0, *accumulate(one.first for one in counts)]
     numbers = [float(one.value) for one in counts]
     best: list[tuple[float, int]] = [(0.0, -1)]
@@ -225,5 +228,5 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
 
 
 def is_value(value: Any) -> bool:
-    """Return whether something read from a source is a value: neither null nor what is no finite number."""
+    """Return whether a value read from a source is neither null nor a float that is not finite."""
     return value is not None and not (isinstance(value, float) and not isfinite(value))

@@ -1,4 +1,4 @@
-"""Numbers, dates and times of a source as a scale, on which a label that names one or two ends covers neighbours."""
+"""Scales of numbers, dates and times, on which a label with one or two ends covers neighbours."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 FRACTIONS = (3, 6, 9)
 
 
-def written(values: pa.Array) -> list[tuple[str, ...]]:
-    """Return the texts of each value, the one in which releases write it first.
+def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
+    """Return all texts by which a value may be written, first the one that releases use.
 
     Numbers are their shortest decimal text, with or without ``.0``; booleans ``true`` and ``false``; dates and timestamps ISO, with ``T``
     or a space between, and the fraction of a second where it is not zero.
@@ -44,35 +44,35 @@ def written(values: pa.Array) -> list[tuple[str, ...]]:
 
 
 def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
-    """Return one text of each value, of those that `written` has, and None for a null.
+    """Return one text of each value, and None for a null.
 
     Args:
         values: Shape (m,), of a type that a hierarchy can have.
-        form: Which text: the one in which releases write it, or with -1 the shortest.
+        form: Which of the texts of `value_texts`: with 0 the one that releases use, with -1 the shortest.
     """
     if pt.is_string(values.type) or pt.is_large_string(values.type):
         found: list[str | None] = values.to_pylist()
         return found
-    known = iter(written(values.drop_null()))
+    known = iter(value_texts(values.drop_null()))
     return [next(known)[form] if there else None for there in values.is_valid().to_pylist()]
 
 
 def _number_texts(text: str) -> tuple[str, ...]:
-    """Return the text of a number, and the same without exponent and without zeros at the end of its fraction."""
+    """Return the text of a number, and the same without exponent and trailing zeros."""
     plain = format(Decimal(text), "f") if "e" in text else text
     shortened = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return tuple(dict.fromkeys((text, shortened)))
 
 
 def local_moments(values: pa.Array) -> NDArray[np.datetime64]:
-    """Return dates and timestamps as the calendar and the clock of their place show them, shape (m,)."""
+    """Return dates and timestamps in local time (calendar and clock of their zone), shape (m,)."""
     if pt.is_date(values.type):
         return np.asarray(values.cast(pa.date32()), "datetime64[D]")
     return np.asarray(pc.local_timestamp(values) if values.type.tz else values)
 
 
 def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
-    """Return date and time without fraction zeros, and the offset from UTC where there is a zone."""
+    """Return each timestamp as text without fraction zeros, and its offset from UTC; empty without a zone."""
     local = local_moments(values)
     texts = np.datetime_as_string(local).tolist() if len(local) else []
     if not values.type.tz:
@@ -82,7 +82,10 @@ def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
 
 
 def _moment_texts(moment: str, offset: str) -> tuple[str, ...]:
-    """Return a moment with a fraction of as many digits as its unit has, or as say it all; without one where it is zero."""
+    """Return all texts of a timestamp: fractions in the unit's digits or fewer, with ``T`` or a space.
+
+    A fraction of zero is left out.
+    """
     whole, _, fraction = moment.partition(".")
     shorter = [fraction[:digits] for digits in FRACTIONS if not fraction[digits:].strip("0")]
     ends = [f".{digits}" for digits in dict.fromkeys((fraction, *shorter))] if fraction.strip("0") else [""]
@@ -112,10 +115,10 @@ SURE_DIGITS = 4_000
 
 @dataclass(frozen=True, eq=False)
 class ValueScale:
-    """The different values of a column, ascending.
+    """The distinct values of a column as an ascending scale.
 
     Attributes:
-        positions: Shape (m,), int64: where each value, given in the ascending order of the source, stands on the scale.
+        positions: Shape (m,), int64: the position on the scale of each value, given in the ascending order of the source.
         keys: Shape (m,), or one fewer where the last value is NaN: what ends are compared with.
         ends: Returns for the text of an end the keys that a value is at least from it on, at most up to it, and less than before it.
         days: Shape (m,), the local days of dates and times; None for numbers.
@@ -129,7 +132,7 @@ class ValueScale:
     _edges: dict[tuple[str, Edge, bool], int | None] = field(default_factory=dict, init=False, repr=False)
 
     def exact(self, text: str) -> Span | None:
-        """Return where a value stands, or None for what is none."""
+        """Return the span of a single value on the scale; None for a text that is no value."""
         if text.startswith(_NO_VALUE):
             return None
         if text == "nan" and len(self.keys) < len(self.positions):
@@ -139,11 +142,11 @@ class ValueScale:
         return None if first is None or after is None else (first, max(first, after))
 
     def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
-        """Return what lies between two ends, None being open; None where an end is no value of this scale.
+        """Return the span between two ends of a range; None where an end is no value of this scale.
 
         Args:
-            low: The low end, which belongs to the range.
-            high: The high end.
+            low: The low end, which belongs to the range; None is open.
+            high: The high end; None is open.
             closed: Whether it belongs to the range too.
             wide: For times with a zone, whose clocks are put back once a year: whether a day more on both sides is taken in.
         """
@@ -175,7 +178,7 @@ class ValueScale:
         return key + sign * _DAY if wide and self.days is not None else key
 
     def unit(self, label: str) -> Span | None:
-        """Return what lies in a day, month, quarter, year or decade; None for what is none of these, or on a scale of numbers."""
+        """Return the span of a day, month, quarter, year or decade; None for other labels and for numbers."""
         edges = calendar_days(label) if self.days is not None else None
         if edges is None or self.days is None:
             return None
@@ -184,7 +187,11 @@ class ValueScale:
 
 
 def value_scale(values: pa.Array) -> ValueScale | None:
-    """Return the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
+    """Return the scale of a column's values; None for text and booleans.
+
+    Args:
+        values: Shape (m,), distinct, ascending and without null.
+    """
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):
         keys = np.asarray(values)
@@ -197,7 +204,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
     if pt.is_decimal(kind):
         # As decimals: a float would take neighbours that differ in the 17th digit for one.
         exact = np.empty(len(values), object)
-        exact[:] = [Decimal(texts[0]) for texts in written(values)]
+        exact[:] = [Decimal(texts[0]) for texts in value_texts(values)]
         return ValueScale(natural, exact, lambda text: (Decimal(text),) * 3)
     if not (pt.is_date(kind) or pt.is_timestamp(kind)):
         return None
@@ -216,7 +223,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
 
 
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
-    """Return the whole numbers beside an end, none beyond the least and the most that the column can hold."""
+    """Return the whole numbers next to an end, within the range that the column's type can hold."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
     if isinstance(number, Decimal) and number.is_finite() and number.adjusted() > FAR_OUT:
         # Written out it would have as many digits as whoever forged it likes, and no column holds it.
@@ -227,7 +234,7 @@ def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> End
 
 
 def _rounded(text: str, dtype: np.dtype[Any]) -> Ends:
-    """Return the float that an end is rounded to; the ones beside it where the end is not that float's own text."""
+    """Return the float that an end is rounded to, or its neighbours if the end is not that float's text."""
     nearest = dtype.type(text)
     if not np.isfinite(nearest) or Decimal(str(nearest)) == Decimal(text):
         return nearest, nearest, nearest
@@ -247,7 +254,7 @@ def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
 
 
 def calendar_days(label: str) -> tuple[np.datetime64, np.datetime64] | None:
-    """Return where a calendar unit begins and where the next one does; None for what is none."""
+    """Return the first day of a calendar unit and the first day of the next one; None for other labels."""
     try:
         if found := re.fullmatch(r"(-?[0-9]{4,})-Q([1-4])", label):
             month = np.datetime64(found[1], "M") + 3 * (int(found[2]) - 1)

@@ -1,1 +1,1 @@
-"""The recount of several tables: statements that join the written files as a reader would, and what they say."""
+"""The recount of several tables: SQL statements that join the written files and count persons."""

@@ -1,9 +1,8 @@
-"""Statements that join the tables of a release as a reader would, and count who shares each history.
+"""SQL statements that join the tables of a release and count the persons who share each history.
 
-A history is written out as text: the labels of the person's row, then for each table the sorted numbers of the texts of the rows below it,
-each with what is below that row in turn. Every value stands after its length, so that no two histories are written alike; equal texts of a
-table have one number.
-Nothing here is used by whatever writes a release.
+A history is written out as text. It has the labels of the person's row, then for each table the sorted numbers of the texts of the rows
+below it, each with what is below that row in turn. Every value is preceded by its length, so that no two histories are written alike;
+equal texts of a table have one number. Nothing here is used by the writer of a release.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from schemas.privacy.publish import ColumnPublication
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table as a reader joins it; all names are quoted.
+    """A table of a release as a reader joins it; all names are quoted.
 
     Attributes:
         name: Of the table, plain.
@@ -36,17 +35,20 @@ class ReadTable:
 
     @property
     def linking(self) -> list[str]:
-        """Columns of its key and references, each once."""
+        """The columns of the table's key and references, each once."""
         return list(dict.fromkeys([*self.key, *(column for columns in self.references.values() for column in columns)]))
 
     def at(self, column: str) -> str:
-        """Return the name under which a column of key, references or values is kept, which no name of a job can be mistaken for."""
+        """Return the internal name of a column of the key, references or sensitive values.
+
+        No name of a job can be mistaken for it.
+        """
         return f"c{[*self.linking, *self.sensitive].index(column)}"
 
 
 @dataclass(frozen=True)
 class TablesRecount:
-    """What was counted in the written tables.
+    """Counts of persons, histories and rows in the written tables.
 
     Attributes:
         persons: Rows of the unit.
@@ -70,18 +72,21 @@ class TablesRecount:
 
 
 def row_text(table: ReadTable, alias: str) -> str:
-    """Return the expression for the labels of a row as one text; a null is told from every text."""
+    """Return the SQL expression for the labels of a row as one text; a null differs from every text."""
     values = [f"coalesce(length({alias}.{name}::VARCHAR)::VARCHAR || ':' || {alias}.{name}::VARCHAR, '-')" for name in table.qids]
     return f"concat_ws('', '{len(table.qids)};'{''.join(f', {value}' for value in values)})"
 
 
 def reference_there_sql(columns: Sequence[str], alias: str) -> str:
-    """Return the condition that a reference is there."""
+    """Return the SQL condition that no column of a reference is null."""
     return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
 
 
 def nearest_reference(table: ReadTable, alias: str) -> str:
-    """Return the expression for the number of the nearest reference of a row that is there; null where none is."""
+    """Return the SQL expression for the number of a row's nearest reference that is not null.
+
+    It is null where all are.
+    """
     numbered = list(enumerate(table.references.values()))
     return (
         "CASE " + " ".join(f"WHEN {reference_there_sql(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
@@ -89,12 +94,12 @@ def nearest_reference(table: ReadTable, alias: str) -> str:
 
 
 def below_view(table: ReadTable) -> str:
-    """Return the name of the rows of a table with the text of each and of all that is below it."""
+    """Return the name of the temporary table with the text of each row and of all rows below it."""
     return f'"below {table.name}"'
 
 
-def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return the statement that makes the texts of a table's rows, given those of the tables that hang from it.
+def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
+    """Return SQL that makes the texts of a table's rows from those of its child tables.
 
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
@@ -130,12 +135,15 @@ def hanging_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def alias_of(table: ReadTable) -> str:
-    """Return the name that a joined table has in a statement."""
+    """Return the alias of a joined table in a SQL statement."""
     return f'"of {table.name}"'
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return the statement that counts persons, histories, the smallest of them, and persons whose history fewer than k share."""
+    """Return SQL that counts persons, histories, and persons of histories below k.
+
+    Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
+    """
     return f"""
         WITH histories AS (SELECT count(*) AS persons FROM {below_view(unit)} GROUP BY text)
         SELECT coalesce(sum(persons), 0)::BIGINT, count(*), coalesce(min(persons), 0),
@@ -145,13 +153,16 @@ def histories_sql(unit: ReadTable, k: int) -> str:
 
 
 def persons_of_histories_sql(unit: ReadTable) -> str:
-    """Return the statement of ``k0`` …, the key of each person, and ``text``, the number of the person's history."""
+    """Return SQL that yields the key of each person and the number of the person's history.
+
+    Its columns are ``k0`` … and ``text``.
+    """
     keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
     return f"SELECT {keys}text FROM {below_view(unit)}"
 
 
 def key_faults_sql(table: ReadTable) -> str:
-    """Return the statement that counts rows without a whole key, and keys that name more than one row."""
+    """Return SQL that counts rows with an incomplete key, and keys of more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)
     return f"""
         SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key, "m")}),
@@ -160,9 +171,10 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return the statement that makes the person of each row by each of its references, as a number of the unit's row.
+    """Return SQL that finds the person of each row by each of its references.
 
-    A row is nobody's where one of its references is there and finds no row: such orphans are refused, or left out.
+    The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
+    refused, or left out.
 
     Args:
         table: A table that refers to others.
@@ -199,21 +211,21 @@ def _differ(references: int) -> str:
 
 
 def owner_view(table: ReadTable) -> str:
-    """Return the name of the rows of a table with the person of each."""
+    """Return the name of the temporary table with the person of each row."""
     return f'"owners {table.name}"'
 
 
 def unit_owners_sql(unit: ReadTable) -> str:
-    """Return the statement that numbers the persons."""
+    """Return SQL that assigns numbers to the persons of the unit's table."""
     keys = "".join(f"m.{column} AS {unit.at(column)}, " for column in dict.fromkeys([*unit.key, *unit.sensitive]))
     return f"CREATE TEMP TABLE {owner_view(unit)} AS SELECT {keys}row_number() OVER () AS person FROM {unit.relation} AS m"
 
 
 def owner_faults_sql(table: ReadTable) -> str:
-    """Return the statement that counts what is wrong with the rows of a table, given the person of each.
+    """Return SQL that counts rows of no person and rows with contradicting references.
 
-    That is rows of nobody, rows whose references find different persons, the most rows of a person, and for each reference the rows in
-    which it is there and finds no row.
+    Its columns are the rows of no person, the rows whose references find different persons, the most rows of a person, and for each
+    reference the rows in which it is there and finds no row.
     """
     lost = "".join(f", count(*) FILTER (l{place})" for place in range(len(table.references)))
     each = f"SELECT count(*) AS many FROM {owner_view(table)} WHERE person IS NOT NULL GROUP BY person"
@@ -223,10 +235,11 @@ def owner_faults_sql(table: ReadTable) -> str:
     """
 
 
-def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
-    """Return the statement of ``combination``, ``person`` and ``value``: each value of a person once, with the person's history.
+def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
+    """Return SQL that yields each sensitive value of a person once, with the person's history.
 
-    It is right because the unit's keys are unique, so that each person has one history.
+    Its columns are ``combination``, ``person`` and ``value``. It is right because the unit's keys are unique, so that each person has one
+    history.
     """
     same = " AND ".join(f"o.{key} = h.{key}" for key in map(unit.at, unit.key))
     whose = f"SELECT o.person, h.text AS combination FROM {owner_view(unit)} AS o JOIN {below_view(unit)} AS h ON {same}"
@@ -235,13 +248,16 @@ def values_sql_of(table: ReadTable, unit: ReadTable, column: str) -> str:
 
 
 def source_value_persons_sql(table: ReadTable, column: str) -> str:
-    """Return the statement of ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table)."""
+    """Return SQL that counts the persons of each sensitive value of a table.
+
+    Its columns are ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table).
+    """
     rows = f"(SELECT person, {table.at(column)} AS value FROM {owner_view(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
     return f"SELECT value, count(DISTINCT person) AS records, {persons} FROM {rows} GROUP BY value"
 
 
 def same_keys_sql(table: ReadTable, source: str) -> str:
-    """Return the statement that counts published keys that are keys of the source."""
+    """Return SQL that counts the published keys that are also keys of the source."""
     same = " AND ".join(f"m.{column}::VARCHAR = s.{column}::VARCHAR" for column in table.key)
     return f"SELECT count(*) FROM {table.relation} AS m SEMI JOIN {source} AS s ON {same}"

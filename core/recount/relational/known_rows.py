@@ -1,7 +1,7 @@
-"""Statements that count who shares each choice of at most m rows, from the written files as a reader would join them.
+"""SQL statements that count the persons who share each choice of at most m rows per table.
 
-A choice is written as the sorted numbers of its rows' texts. A text that stands several times is chosen from its first time on, so that a
-multiset is written in one way. Nothing here is used by whatever writes a release.
+They read the written files as a reader would join them. A choice is written as the sorted numbers of its rows' texts. A text that occurs
+several times is chosen from its first time on, so that a multiset is written in one way. Nothing here is used by the writer of a release.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from core.recount.relational.history_counts import ReadTable, below_view, owner_
 
 
 def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
-    """Return the statement that makes the rows right below persons: ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
+    """Return SQL that makes the table ``items`` of the rows directly below persons.
+
+    Its columns are ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
 
     Args:
         unit: With the persons numbered already.
@@ -39,7 +41,9 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def choices_sql(unit: ReadTable, places: int, most: int) -> str:
-    """Return the statement that counts the choices that fewer than ``k`` persons share and the least that one shares, given ``items``.
+    """Return SQL that counts the choices of rows shared by fewer than ``k`` persons.
+
+    It needs ``items``. Its columns are these choices, all choices, and the least number of persons who share one.
 
     It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
     these persons.

@@ -10,16 +10,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.recount.labels.allowed_labels import disclosing_label_sets
+from core.recount.labels.allowed_labels import count_disallowed_labels
 from core.recount.relational.history_counts import (
     ReadTable,
     TablesRecount,
-    hanging_sql,
     histories_sql,
     key_faults_sql,
     owner_faults_sql,
     persons_of_histories_sql,
     persons_of_rows_sql,
+    row_texts_sql,
     same_keys_sql,
     unit_owners_sql,
 )
@@ -129,7 +129,7 @@ def _counted(written: WrittenTables, connection: duckdb.DuckDBPyConnection, tabl
     tree = written.job.tree
     for table in reversed(tree.tables):
         children = [tables[child] for child in tree.hangs_from(table) if table in tables[child].references]
-        connection.execute(hanging_sql(tables[table], children))
+        connection.execute(row_texts_sql(tables[table], children))
     [(persons, histories, smallest, failing)] = connection.execute(histories_sql(tables[tree.unit], written.job.privacy.k)).fetchall()
     records = {table: int(connection.execute(f"SELECT count(*) FROM {read.relation}").fetchall()[0][0]) for table, read in tables.items()}
     return TablesRecount(int(persons), int(histories), int(smallest), int(failing), records)
@@ -241,6 +241,6 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTa
     for qid in job.columns.quasi_identifiers:
         if qid.hides:
             labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
-            if told := disclosing_label_sets(qid, (label for (label,) in labels), job.folder):
+            if told := count_disallowed_labels(qid, (label for (label,) in labels), job.folder):
                 faults.append(f"{counted(told, 'label')} of '{qid.name}' tell values that the job hides")
     return faults

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from core.recount.relational.history_counts import (
-    ReadTable,
-    source_value_persons_sql,
-    values_sql_of,
-)
+from core.recount.relational.history_counts import ReadTable, history_values_sql, source_value_persons_sql
 from core.recount.spreads import holder_classes_sql
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
@@ -44,7 +40,8 @@ def value_faults(
     for table, of_table in asked.items():
         for kind, column, spec in of_table.privacy.models:
             quoted = '"' + column.replace('"', '""') + '"'
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values_sql_of(tables[table], tables[job.tree.unit], quoted)}")
+            values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
             everywhere = source_value_persons_sql(whole.get(table, tables[table]), quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
             types = originals.get(table) or Original("", pa.schema([]))

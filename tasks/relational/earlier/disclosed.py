@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from core.composition.history_sets import ShownTable, disclosed_persons_sql, shown_sql
+from core.composition.history_sets import ShownTable, disclosed_persons_sql, row_digests_sql
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.relational.table_jobs import lasting_key
@@ -69,7 +69,7 @@ def _disclosed(given: ShownTables, link: str, path: Path) -> int:
         tables = {name: given.table(name) for name in tree.tables}
         for name in reversed(tree.tables):
             below = [other for other in tables.values() if name in dict(other.references)]
-            connection.execute(shown_sql(tables[name], below, salt))
+            connection.execute(row_digests_sql(tables[name], below, salt))
         statement = disclosed_persons_sql(tables[tree.unit], [link])
         copy = f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)"
         [(rows,)] = connection.execute(copy).fetchall()

@@ -15,7 +15,7 @@ from core.clustering.gower import Points, gower_points
 from core.clustering.nearest import nearest
 from core.clustering.segments import nth_smallest
 from core.clustering.vptree import VantageTree, near_sizes
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from tests.house.replaced import COF_LEAST_ROWS, VPTREE_LEAST_ROWS
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
@@ -109,9 +109,9 @@ def test_the_nearest_of_many_is_that_of_a_search_from_end_to_end() -> None:
 @given(mixed_records(most=80), trees, st.integers(2, 5))
 def test_several_cores_make_the_partitions_and_factors_of_one(records: Records, tree: VantageTree, threads: int) -> None:
     points = gower_points(records.codes, records.domains)
-    with at_most(1):
+    with limit_threads(1):
         alone = tree.partition(points)
         factors = outlier_factors(points, alone, tree.k)
-    with at_most(threads), patch(VPTREE_LEAST_ROWS, 1), patch(COF_LEAST_ROWS, 1):
+    with limit_threads(threads), patch(VPTREE_LEAST_ROWS, 1), patch(COF_LEAST_ROWS, 1):
         assert tree.partition(points).tolist() == alone.tolist()
         assert outlier_factors(points, alone, tree.k).tolist() == factors.tolist()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.column_types import common_type, plain_type, type_differences, unified
+from core.columns.column_types import common_type, merge_schemas, plain_type, type_differences
 
 TYPES = [
     pa.null(), pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64(),
@@ -71,7 +71,7 @@ def test_the_extreme_integers_of_a_type_survive_in_the_common_one(one: pa.DataTy
 
 def test_columns_come_in_the_order_in_which_files_first_have_them_and_what_was_made_of_them_is_told() -> None:
     schemas = [pa.schema({"a": pa.int8(), "b": pa.string()}), pa.schema({"c": pa.date32(), "a": pa.int64()}), pa.schema({"b": pa.string()})]
-    columns, unlike = unified(schemas)
+    columns, unlike = merge_schemas(schemas)
     assert columns == pa.schema({"a": pa.int64(), "b": pa.string(), "c": pa.date32()})
     assert not unlike
     assert type_differences(columns, schemas) == {
@@ -84,6 +84,6 @@ def test_columns_come_in_the_order_in_which_files_first_have_them_and_what_was_m
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_files_without_a_common_type_are_named(order: tuple[int, ...]) -> None:
     schemas = [pa.schema({"a": dtype}) for dtype in (pa.int8(), pa.int16(), pa.string())]
-    _, unlike = unified([schemas[place] for place in order])
+    _, unlike = merge_schemas([schemas[place] for place in order])
     [(one, other)] = unlike.values()
     assert common_type(schemas[order[one]].field("a").type, schemas[order[other]].field("a").type) is None

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import read_domains
-from core.histograms.domain_counts import DomainCounter, add_up, count_values
+from core.histograms.domain_counts import DomainCounter, count_values, merge_domain_tables
 from tests.house.replaced import DOMAIN_COUNTS_COMPACT_ROWS
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
@@ -72,8 +72,8 @@ def test_any_cut_into_chunks_and_batches_in_any_order_gives_the_same_table(data:
     whole = counted([batch(data.draw, rows)])
     shuffled = data.draw(st.permutations(rows))
     chunks = [counted([batch(data.draw, part) for part in pieces(data.draw, chunk)]) for chunk in pieces(data.draw, shuffled)]
-    assert add_up(chunks, PLAIN).table().equals(whole)
-    assert add_up([add_up(chunks[:1], PLAIN).table(), *chunks[1:]], PLAIN).table().equals(whole)
+    assert merge_domain_tables(chunks, PLAIN).table().equals(whole)
+    assert merge_domain_tables([merge_domain_tables(chunks[:1], PLAIN).table(), *chunks[1:]], PLAIN).table().equals(whole)
 
 
 @given(st.data(), ROWS)

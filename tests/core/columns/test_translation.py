@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.columns.coding import Coder, PackedWords, Packing, Translation
 from core.columns.domains import Domain, read_domains
-from core.histograms.domain_counts import DomainCounter, add_up
+from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from core.histograms.histogram import HistogramCounter, merge_parts
 from tests.house.replaced import CODING_WORD
 
@@ -45,7 +45,7 @@ def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[PackedWords, np.ndar
 @given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([7, 1 << 62]))
 def test_translated_chunks_add_up_to_the_histogram_of_all_records(chunks: list[Rows], word: int) -> None:
     with patch(CODING_WORD, word):
-        whole = read_domains(add_up([table(rows) for rows in chunks], TYPES).table(), NAMES)
+        whole = read_domains(merge_domain_tables([table(rows) for rows in chunks], TYPES).table(), NAMES)
         packing, parts = Packing(tuple(domain.size for domain in whole)), []
         for rows in chunks:
             own = read_domains(table(rows), NAMES)

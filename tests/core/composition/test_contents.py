@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.column_types import working
+from core.columns.column_types import to_working_type
 from core.composition import contents
 from core.composition.contents import Likeness, Sketch, contents_of, kind_of
 from tasks.composition.earlier import likeness
@@ -49,7 +49,7 @@ EVERY = {f"{family} {name}": kind for family, kinds in FAMILIES.items() for name
 
 @pytest.mark.parametrize("kind", EVERY.values(), ids=list(EVERY))
 def test_values_of_every_type_that_can_be_published_are_told_apart(kind: Kind) -> None:
-    column = working(kind.column())
+    column = to_working_type(kind.column())
     found = contents_of([column], len(column)).tolist()
     assert len(set(found)) == len(set(map(repr, column.to_pylist())))
     assert kind_of(kind.dtype) == kind_of(column.type)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.history_sets import ShownTable, disclosed_persons_sql, shown_sql
+from core.composition.history_sets import ShownTable, disclosed_persons_sql, row_digests_sql
 
 UNIT = ShownTable("person", "persons", ("m.age",), ("m.income",), ("id",), ())
 VISIT = ShownTable("visit", "visits", ("m.ward",), (), ("no",), (("person", ("id",)),))
@@ -58,7 +58,7 @@ def test_persons_have_equal_digests_where_equal_things_are_disclosed_of_them(who
         for name, columns in tables.items():
             database.register(name, pa.table({column: pa.array(values, whole) for column, values in columns.items()}))
         for table, below in ((NOTE, []), (VISIT, [NOTE]), (UNIT, [VISIT, NOTE])):
-            database.execute(shown_sql(table, below, "'salt'"))
+            database.execute(row_digests_sql(table, below, "'salt'"))
         keys = database.execute(disclosed_persons_sql(UNIT, ["k0"])).fetchall()
         order = [key for (key,) in database.execute('SELECT k0 FROM "shown person"').fetchall()]
     assert len({key for key, _, _ in keys}) == len(who)

@@ -17,12 +17,12 @@ from core.composition.joint_classes import (
     FAILING,
     MINE,
     THEIRS,
-    Identity,
+    RecordMatching,
     common_persons_sql,
+    equal_records_sql,
     joined_sql,
     joint_classes_sql,
     joint_values_sql,
-    likeness_sql,
     numbered_sql,
     sets_table_sql,
     sizes_sql,
@@ -66,7 +66,7 @@ def loaded(database: duckdb.DuckDBPyConnection, mine: list[Row], theirs: list[Ro
         database.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_rows")
 
 
-def asked(statement: str, mine: list[Row], theirs: list[Row], identity: Identity | None = None) -> list[tuple[object, ...]]:
+def asked(statement: str, mine: list[Row], theirs: list[Row], identity: RecordMatching | None = None) -> list[tuple[object, ...]]:
     """Return the rows of a statement over two releases."""
     with duckdb.connect() as database:
         loaded(database, mine, theirs)
@@ -75,7 +75,7 @@ def asked(statement: str, mine: list[Row], theirs: list[Row], identity: Identity
         return database.execute(statement).fetchall()
 
 
-def seen(side: list[Row], private: str, identity: Identity) -> list[Seen]:
+def seen(side: list[Row], private: str, identity: RecordMatching) -> list[Seen]:
     """The same records for the oracle; those of private files are told apart by side unless they are linked by what they hold."""
     place = "either" if identity.contents else private
     return [
@@ -87,12 +87,12 @@ def seen(side: list[Row], private: str, identity: Identity) -> list[Seen]:
     ]  # fmt: skip
 
 
-IDENTITIES = [Identity(*flags, 1, (0,)) for flags in product([False, True], repeat=3)]
+IDENTITIES = [RecordMatching(*flags, 1, (0,)) for flags in product([False, True], repeat=3)]
 
 
 @given(persons=st.booleans(), identity=st.sampled_from(IDENTITIES), both=releases, k=st.integers(1, 5))
 def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
-    persons: bool, identity: Identity, both: tuple[list[Row], list[Row]], k: int
+    persons: bool, identity: RecordMatching, both: tuple[list[Row], list[Row]], k: int
 ) -> None:
     found = {part: (records, risk) for part, records, risk, _ in asked(joint_classes_sql(k, persons=persons), *both, identity)}
     sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
@@ -101,7 +101,7 @@ def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
 
 @given(persons=st.booleans(), identity=st.sampled_from(IDENTITIES), both=releases, least=st.integers(1, 3))
 def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record_finds(
-    persons: bool, identity: Identity, both: tuple[list[Row], list[Row]], least: int
+    persons: bool, identity: RecordMatching, both: tuple[list[Row], list[Row]], least: int
 ) -> None:
     with duckdb.connect() as database:
         loaded(database, *both)
@@ -125,7 +125,7 @@ def test_persons_in_both_are_counted_once_and_nobody_is_none(both: tuple[list[Ro
 
 @given(both=releases)
 def test_likeness_counts_records_of_files_that_only_one_has(both: tuple[list[Row], list[Row]]) -> None:
-    [found] = asked(likeness_sql(), *both)
+    [found] = asked(equal_records_sql(), *both)
     mine, theirs = (Counter(row.content for row in side if not row.shared) for side in both)
 
     def doubled(side: Counter[int]) -> float:
@@ -144,7 +144,7 @@ def test_likeness_counts_records_of_files_that_only_one_has(both: tuple[list[Row
 def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
     before = [Row(number, number // 10, False, 0) for number in range(100)]
     came = [Row(1000 + number, number, False, 0) for number in range(5)]
-    found = asked(joint_classes_sql(10, persons=False), [*before, *came], before, Identity(contents=True, persons=False))
+    found = asked(joint_classes_sql(10, persons=False), [*before, *came], before, RecordMatching(contents=True, persons=False))
     assert sorted(found) == [("added", 5, 5, 0), ("shared", 100, 0, 0)]
 
 
@@ -152,6 +152,6 @@ def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
 def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: bool) -> None:
     before = [Row(number, number // 10, False, number + 1, 7, 1) for number in range(100)]
     after = [*before[1:], before[0]._replace(untreated=8) if untreated else before[0]._replace(content=1000, value=2)]
-    found = asked(joint_classes_sql(10, persons=True), after, before, Identity(True, True, True, 1, (0,)))
+    found = asked(joint_classes_sql(10, persons=True), after, before, RecordMatching(True, True, True, 1, (0,)))
     # A changed untreated value leaves the sensitive one to link both classes by.
     assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0, 0) if untreated else ("shared", 99, 9, 0)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Packing
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from core.histograms.combinations import Combinations
 from core.histograms.histogram import count_cells
 from core.histograms.projections import Bundles
@@ -33,7 +33,7 @@ def test_combinations_of_chunks_are_counted_by_their_records(data: st.DataObject
         patch(COMBINATIONS_SMALL, small),
         patch(COMBINATIONS_LEAST_ROWS, least),
         patch(COMBINATIONS_PARTS, parts),
-        at_most(data.draw(st.integers(1, 3))),
+        limit_threads(data.draw(st.integers(1, 3))),
     ):
         sizes, classes = added.sizes()
     by_hand = Counter(Counter(row[:qids] for row in records).values())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.kernels import occupied_counts
-from core.histograms.record_rollups import CountGrid, folded
+from core.histograms.record_rollups import CountGrid, fold_grid
 from tests.house.replaced import GRIDS_LEAST_ENTRIES
 from tests.oracles.tables import examples, nodes_of
 
@@ -24,6 +24,6 @@ def test_a_folded_grid_is_the_histogram_of_the_records(data: st.DataObject, part
     counts = np.zeros(root.packing.product, np.int32)
     counts[root.words[0]] = root.counts
     with patch(GRIDS_LEAST_ENTRIES, 1 if parts else 1 << 20):
-        made = folded(CountGrid(finer, root.packing, counts), node, packing_of(node, example.hierarchies), example.hierarchies)
+        made = fold_grid(CountGrid(finer, root.packing, counts), node, packing_of(node, example.hierarchies), example.hierarchies)
     assert made.counts[rolled.words[0]].tolist() == rolled.counts.tolist()
     assert occupied_counts(made.counts).tolist() == rolled.counts.tolist()

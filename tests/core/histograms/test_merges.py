@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from core.histograms.domain_counts import Ascending, sum_ascending
 
 CELLS = st.dictionaries(st.integers(0, 30), st.integers(1, 5), max_size=20)
@@ -29,7 +29,7 @@ def ascending(counts: dict[int, int]) -> Ascending:
 def test_ranges_of_cells_are_summed_by_several_threads_as_all_by_one(histograms: list[dict[int, int]], threads: int, rows: int) -> None:
     parts = [ascending(counts).only_read() for counts in histograms]
     small = {"LEAST_ROWS": 1, "RANGE": rows, "CELLS_PER_SAMPLE": 3}
-    with at_most(threads), patch.multiple("core.histograms.domain_counts", **small):
+    with limit_threads(threads), patch.multiple("core.histograms.domain_counts", **small):
         cells, counts = sum_ascending(parts)
     by_hand = sum((Counter(counts) for counts in histograms), Counter[int]())
     assert list(zip(cells.tolist(), counts.tolist(), strict=True)) == sorted(by_hand.items())

@@ -8,7 +8,7 @@ import pytest
 
 from core.columns.coding import Packing
 from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 
@@ -60,7 +60,7 @@ def test_more_records_than_32_bits_count_are_counted() -> None:
 def test_a_crowd_counts_the_cells_of_the_quasi_identifiers_whatever_sensitive_values_they_hold() -> None:
     rows = [(number // 4, number % 4) for number in range(32)]
     example = table(rows)
-    axes = (example.hierarchies[0], unchanged(example.domains[1]))
+    axes = (example.hierarchies[0], exact_hierarchy(example.domains[1]))
     finest = Example(rows, example.domains, axes).histogram((0, 0))
     counting_bitmap, bundles = LinearCounting((0, 0), (0,), axes, 1 << 10), Bundles(finest.packing)
     counting_bitmap.add(bundles, bundles.codes(finest.words))

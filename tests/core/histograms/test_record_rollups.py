@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.histograms.record_rollups import Occupied, RecordRollUps
+from core.histograms.record_rollups import RecordRollUps, SparseCells
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
 
@@ -35,6 +35,6 @@ def test_cells_of_any_number_of_codes_are_counted_and_chosen(qids: int, values: 
 def test_codes_are_as_narrow_as_the_groups_of_their_bundles_allow() -> None:
     for values, width in ((6, np.uint16), ((1 << 16) + 1, np.uint32)):
         root = table([(value,) for value in range(values)]).histogram((0,))
-        found = Occupied(root.node, root.packing, root.words, root.counts)
+        found = SparseCells(root.node, root.packing, root.words, root.counts)
         assert found.bundled.dtype == width
         assert found.bundled[0].tolist() == root.words[0].tolist()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from core.kmember.blocks import exchange, improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
 from core.kmember.growing import grow
@@ -236,9 +236,9 @@ def test_blocks_are_worked_on_alone(drawn: tuple[Table, tuple[str | None, ...]],
 def test_several_cores_make_the_classes_of_one(drawn: tuple[Table, tuple[str | None, ...]], k: int, threads: int, block: int) -> None:
     table, ways = drawn
     members, effort = members_of(table, ways, min(k, len(table.rows))), Effort(block, 3, 1)
-    with at_most(1):
+    with limit_threads(1):
         alone, figures = members.clustered(effort)
-    with at_most(threads):
+    with limit_threads(threads):
         abreast, same = members.clustered(effort)
     assert abreast.tolist() == alone.tolist()
     assert same == figures

@@ -15,7 +15,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from schemas.errors.signals import SpentError
 from tests.laws import tried
 from tests.oracles.hierarchies import built
@@ -51,7 +51,7 @@ def evaluations(draw: st.DrawFn, objective: str, effort: int = UNLIMITED) -> Eva
     promise = Promise(k)
     secret = [example.domains[-1]] if hierarchies and draw(st.booleans()) else []
     if secret:
-        last = unchanged(secret[0])
+        last = exact_hierarchy(secret[0])
         promise = Promise(k, (draw(models(secret[0].qid)),))
     axes = (*hierarchies, last)
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
@@ -142,7 +142,7 @@ def table(rows: Sequence[Row]) -> Example:
 
 def with_secret(rows: Sequence[Row], model: Promise, most: int, objective: str) -> Evaluations:
     example = table(rows)
-    axes = (*example.hierarchies[:-1], unchanged(example.domains[-1]))
+    axes = (*example.hierarchies[:-1], exact_hierarchy(example.domains[-1]))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
     return Evaluations(histogram, axes, model, most, objective, UNLIMITED, 100, [example.domains[-1]])
 

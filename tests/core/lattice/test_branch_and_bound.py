@@ -14,13 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations
-from core.lattice.branch_and_bound import Branching, hunt
+from core.lattice.branch_and_bound import BranchAndBound, improve_by_walks
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.losses.losses import Loss
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from tests.house.replaced import (
     BOUNDED_EVALUATIONS_KEPT_NODES,
     BOUNDED_EVALUATIONS_MOST_READ_AGAIN,
@@ -52,7 +52,7 @@ def searched(
 ) -> SearchResult | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
     most, prices = floor(limit * len(example.rows)), prices_of(objective, example.hierarchies, example.domains)
-    return Branching(histogram, example.hierarchies, Promise(k), most, objective, effort, cells, prices=prices).run()
+    return BranchAndBound(histogram, example.hierarchies, Promise(k), most, objective, effort, cells, prices=prices).run()
 
 
 def value(loss: Losses | Loss, objective: str) -> float:
@@ -217,7 +217,7 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
     with patch(BOUNDED_EVALUATIONS_MOST_READ_AGAIN, 0 if large else 1 << 18):
-        found = Branching(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
+        found = BranchAndBound(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
     same(found, Search(histogram, example.hierarchies, Promise(k), most, objective, prices=prices).run())
 
 
@@ -228,12 +228,12 @@ def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(
     example = data.draw(examples(4, 30).filter(lambda example: len(example.hierarchies) > 1))
     *hierarchies, _ = example.hierarchies
     secret = example.domains[-1]
-    axes = (*hierarchies, unchanged(secret))
+    axes = (*hierarchies, exact_hierarchy(secret))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
     model = Promise(data.draw(st.integers(1, 4)), (data.draw(models(secret.qid)),))
     most = floor(data.draw(LIMITS) * len(example.rows))
     prices = prices_of(objective, hierarchies, example.domains[:-1], 1)
-    found = Branching(histogram, axes, model, most, objective, UNLIMITED, 100, [secret], prices).run()
+    found = BranchAndBound(histogram, axes, model, most, objective, UNLIMITED, 100, [secret], prices).run()
     same(found, Search(histogram, axes, model, most, objective, sensitive=[secret], prices=prices).run())
 
 
@@ -259,7 +259,7 @@ def test_a_lattice_of_10_to_the_24_nodes_is_searched_to_the_end() -> None:
     rows = [(number,) * 40 for number in range(32)]
     domains = tuple(observed(f"qid {place}", list(range(32)), pa.int64()) for place in range(40))
     example = Example(rows, domains, tuple(built({"widths": [4, 8]}, domain) for domain in domains))
-    found = Branching(example.histogram((0,) * 40), example.hierarchies, Promise(4), 0, effort=2_000).run()
+    found = BranchAndBound(example.histogram((0,) * 40), example.hierarchies, Promise(4), 0, effort=2_000).run()
     assert found is not None
     assert found.nodes == 4**40
     assert found.node == (1,) * 40
@@ -274,7 +274,7 @@ def test_walks_from_a_node_made_coarser_find_the_best_where_those_from_the_ends_
     axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
     example = Example(rows, domains, axes)
     nodes = Evaluations(example.histogram((0, 0, 0)), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
-    for _ in hunt(nodes):
+    for _ in improve_by_walks(nodes):
         pass
     assert nodes.best is not None
     assert nodes.best[-1] == best_node(example.rows, example.ladders, 3, Fraction(1, 10), "dm_star", (0, 0, 0))

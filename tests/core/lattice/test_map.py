@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.charts.chart import width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
-from core.lattice.page_picture import heights_within, nodes_within
+from core.lattice.page_picture import heights_picture, nodes_picture
 from core.lattice.picture import lattice_picture
 
 
@@ -105,7 +105,7 @@ def test_pictures_for_a_page_are_well_formed_and_hold_the_chosen_node_and_its_ne
 ) -> None:
     statuses, node = case
     drawn = map_of("<job>", [f"q<{number}>" for number in range(statuses.ndim)], statuses, node)
-    heights, nodes = (ET.fromstring(picture(drawn, width).alone()) for picture in (heights_within, nodes_within))
+    heights, nodes = (ET.fromstring(picture(drawn, width).alone()) for picture in (heights_picture, nodes_picture))
     texts = [text.text for text in nodes.iter("{http://www.w3.org/2000/svg}text")]
     near = [one.node for one in drawn.drawn if abs(sum(one.node) - sum(node)) <= 1]
     assert {" ".join(map(str, one)) for one in near} <= set(texts)
@@ -116,7 +116,7 @@ def test_pictures_for_a_page_are_well_formed_and_hold_the_chosen_node_and_its_ne
 @pytest.mark.parametrize("shape", [(2, 2), (9,) * 5, (2,) * 15])
 def test_pictures_for_a_page_are_not_wider_than_it(shape: tuple[int, ...], width: int) -> None:
     drawn = map_of("job", [f"a long name of column {number}" for number in range(len(shape))], np.zeros(shape, np.int8), (1,) * len(shape))
-    for picture in (heights_within(drawn, width), nodes_within(drawn, width)):
+    for picture in (heights_picture(drawn, width), nodes_picture(drawn, width)):
         written = picture.alone()
         assert picture.width == width
         boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", written)]
@@ -132,7 +132,7 @@ def test_pictures_for_a_page_are_not_wider_than_it(shape: tuple[int, ...], width
 @pytest.mark.parametrize("shape", [(2, 2), (4, 3), (9,) * 5, (2,) * 15])
 def test_rows_of_page_pictures_stand_below_each_other_down_to_the_end(shape: tuple[int, ...]) -> None:
     drawn = map_of("job", [f"column {number}" for number in range(len(shape))], np.zeros(shape, np.int8), (1,) * len(shape))
-    heights, nodes = heights_within(drawn, 400), nodes_within(drawn, 400)
+    heights, nodes = heights_picture(drawn, 400), nodes_picture(drawn, 400)
     bars = [
         (float(y), float(size)) for y, size in re.findall(r"<rect x='[\d.]+' y='([\d.]+)' width='[\d.]+' height='([\d.]+)' ", heights.body)
     ]

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from core.histograms.cells import fits_array, roll_up
 from core.histograms.projections import Bundles, LinearCounting, Projection
 from core.histograms.record_rollups import RecordRollUps
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import LevelPrices, prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from tests.house.replaced import (
     CODING_WORD,
     HISTOGRAM_DENSE_PER_CELL,
@@ -106,7 +106,7 @@ def test_any_objective_finds_the_best_of_all_nodes_that_suppress_no_more_than_al
     secret = secret and len(axes) > 0
     sensitive = [example.domains[-1]] if secret else []
     model = Promise(min(k, 4), (data.draw(models(sensitive[0].qid)),)) if secret else Promise(k)
-    hierarchies = (*axes, unchanged(example.domains[-1]) if secret else last)
+    hierarchies = (*axes, exact_hierarchy(example.domains[-1]) if secret else last)
     root = Example(example.rows, example.domains, hierarchies).histogram((0,) * len(hierarchies))
     qids, most = len(hierarchies) - secret, floor(limit * len(example.rows))
     prices = prices_of(objective, hierarchies[:qids], example.domains[:qids], int(secret))
@@ -136,7 +136,7 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
     """Two records with two diseases join ten that share one: under entropy then twelve fail where ten did."""
     rows = [(0, 7), (0, 8)] + [(1, 7)] * 10
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
-    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    axes = (built({"widths": [100]}, domains[0]), exact_hierarchy(domains[1]))
     model = Promise(2, (EntropyDiversity("qid 1", 2),))
     found = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 10, sensitive=[domains[1]]).run()
     assert found is not None
@@ -147,7 +147,7 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_more_than_the_one_reco
     """Ten records with two diseases, as many of each; an eleventh that joins them makes one of the two too frequent."""
     rows = [(0, 7)] + [(1, 7)] * 5 + [(1, 8)] * 5
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
-    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    axes = (built({"widths": [100]}, domains[0]), exact_hierarchy(domains[1]))
     model = Promise(2, (EntropyDiversity("qid 1", 2),))
     found = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 1, sensitive=[domains[1]]).run()
     assert found is not None
@@ -158,7 +158,7 @@ def test_a_node_is_found_though_finer_ones_publish_larger_classes_on_average_tha
     """Thirty records with one disease are lost at every level but the last; two single ones are a class of their own at width 8."""
     rows = [(-4096, 7)] * 30 + [(4096, 7)] * 5 + [(4096, 8)] * 5 + [(0, 7), (7, 8)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
-    axes = (built({"widths": [1, 2, 4, 8, 16, 32, 64]}, domains[0]), unchanged(domains[1]))
+    axes = (built({"widths": [1, 2, 4, 8, 16, 32, 64]}, domains[0]), exact_hierarchy(domains[1]))
     model = Promise(2, (DistinctDiversity("qid 1", 2),))
     search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 32, "c_avg", sensitive=[domains[1]])
     found = search.run()
@@ -229,7 +229,7 @@ def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(d
     k = data.draw(st.integers(1, len(example.rows)))
     first, most = example.histogram((0,) * len(example.hierarchies)), len(example.rows)
     prices = prices_of(objective, example.hierarchies, example.domains)
-    search = Branching if branch else Search
+    search = BranchAndBound if branch else Search
     found = search(first, example.hierarchies, Promise(k), most, objective, prices=prices).run()
     assert found is not None
     assert found.loss.suppressed < len(example.rows)
@@ -284,7 +284,7 @@ def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_
     """Two of three classes have two diseases, as tagging asks, but one nine times as often: twenty records are more than the limit."""
     rows = [(place, place if number else 1 - place) for place in range(2) for number in range(10)] + [(2, 0), (2, 0), (2, 1), (2, 1)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
-    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    axes = (built({"widths": [100]}, domains[0]), exact_hierarchy(domains[1]))
     model = Promise(2, (EntropyDiversity("qid 1", 2),))
     search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 3, "dm_all", sensitive=[domains[1]])
     found = search.run()

@@ -21,7 +21,7 @@ from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from core.units.members import SourceMembers
 from tests.core.local_suppression.test_cell_suppression import MODELS, slow
 from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, found_in, made_of, published
@@ -71,7 +71,7 @@ def made_with_people(asked: PeopleCase) -> Made:
     case, example = asked.case, asked.case.example
     domain = observed("x", case.values, pa.int64())
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
-    whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
+    whole = Example(rows, (*example.domains, domain), (*example.hierarchies, exact_hierarchy(domain)))
     root = whole.histogram((0,) * len(whole.domains))
     whose = SourceMembers.of(People(whole, asked.people).persons_of(root), [root], [domain])
     leveller = Leveller(example.hierarchies, (domain,), case.model)

@@ -24,7 +24,7 @@ from core.local_suppression.suppressed_records import Lenders, Treated, give_bac
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from tests.core.local_suppression.test_cell_suppression import combined, slow
 from tests.laws import tried
 from tests.oracles import lattice
@@ -78,7 +78,7 @@ def made_of(case: Case) -> Made:
     whole = Example(
         [(*row, value) for row, value in zip(example.rows, case.values, strict=True)],
         (*example.domains, domain),
-        (*example.hierarchies, unchanged(domain)),
+        (*example.hierarchies, exact_hierarchy(domain)),
     )
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     root = Residual(whole.histogram((0,) * len(whole.domains)))

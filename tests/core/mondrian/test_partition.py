@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, _cores_for, partition
 from core.mondrian.ranks import CutAxis, narrowed, ranks_of
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
@@ -194,7 +194,7 @@ def test_fewer_cores_cut_where_their_arrays_would_take_more_than_they_may(score:
     def cores(values: int) -> int:
         return _cores_for([CutAxis("x", np.arange(values), np.arange(values, dtype=np.float64), nulls=False)] * 4, score)
 
-    with at_most(16):
+    with limit_threads(16):
         assert cores(1_000) == 16
         assert 1 <= cores(1_000_000) <= 2
         assert cores(50_000_000) == 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.data_parallel import at_most
+from core.columns.data_parallel import limit_threads
 from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
@@ -126,9 +126,9 @@ def test_several_cores_make_the_classes_of_one_row_by_row(table: Table, k: int, 
 
 
 def assert_alike(threads: int, cut: Callable[[], Partition]) -> None:
-    with at_most(1):
+    with limit_threads(1):
         alone = cut()
-    with at_most(threads), patch(PARTITION_FEW, 0):
+    with limit_threads(threads), patch(PARTITION_FEW, 0):
         abreast = cut()
     assert abreast.order.tolist() == alone.order.tolist()
     assert abreast.starts.tolist() == alone.starts.tolist()

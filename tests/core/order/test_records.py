@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.order.records import canonical, record_hashes
+from core.order.records import canonical_record_order, record_hashes
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())
@@ -21,7 +21,7 @@ def test_records_in_another_order_come_into_the_same_order(rows: list[tuple], ra
 def ordered(rows: list[tuple]) -> list[tuple]:
     codes = [np.array([row[position] for row in rows], np.int64) for position in range(2)]
     marked = record_hashes([pa.array([row[2] for row in rows], pa.string())], len(rows))
-    return [rows[place] for place in canonical(codes, [4, 3], marked)]
+    return [rows[place] for place in canonical_record_order(codes, [4, 3], marked)]
 
 
 def test_marks_do_not_depend_on_how_a_column_is_stored_or_on_its_neighbours() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.keyed_hash import day_shifts, derived, digests, fingerprint, keyed_hash
+from core.pseudonyms.keyed_hash import day_shifts, derive_key, digests, fingerprint, keyed_hash
 from schemas.pseudonyms.treatments import is_strong
 
 KEYS = st.binary(min_size=16, max_size=200)
@@ -49,7 +49,7 @@ def test_offsets_are_spread_evenly() -> None:
 
 @given(VALUES, KEYS)
 def test_no_value_has_a_derived_key_as_its_hash(values: list[str], key: bytes) -> None:
-    secrets = {derived(key, purpose).hex() for purpose in ("ff1", "shift", "fingerprint")}
+    secrets = {derive_key(key, purpose).hex() for purpose in ("ff1", "shift", "fingerprint")}
     assert len(secrets) == 3
     assert not secrets & set(keyed_hash(large([*values, "skald ff1", "ÿskald ff1"]), key, 64).to_pylist())
 

@@ -16,8 +16,8 @@ from ffx import FF1
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.keyed_hash import derived
-from core.pseudonyms.kinds import Means
+from core.pseudonyms.keyed_hash import derive_key
+from core.pseudonyms.kinds import TreatmentInputs
 from core.pseudonyms.treatments import covered_text, decrypted, encrypted, shifted, texts
 from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.kinds import treatment_kind
@@ -62,7 +62,7 @@ def test_the_library_is_ff1_as_nist_publishes_it(size: int, radix: int, tweak: s
 
 def test_encryption_is_ff1_under_a_key_of_its_own() -> None:
     made = encrypted(large(["12-345-678"]), encrypt(alphabet="digits", separators="-"), KEY)
-    assert made.to_pylist() == [re.sub(r"(\d{2})(\d{3})(\d{3})", r"\1-\2-\3", FF1(derived(KEY, "ff1"), radix=10).encrypt("12345678"))]
+    assert made.to_pylist() == [re.sub(r"(\d{2})(\d{3})(\d{3})", r"\1-\2-\3", FF1(derive_key(KEY, "ff1"), radix=10).encrypt("12345678"))]
 
 
 DIGITS = st.tuples(st.text("- ", max_size=1), st.sampled_from(string.digits)).map("".join)
@@ -150,7 +150,7 @@ FORMED = [
 @pytest.mark.parametrize(("treatment", "values"), FORMED, ids=lambda one: getattr(one, "kind", None))
 def test_the_form_that_the_recount_knows_is_that_of_pseudonyms_and_not_of_what_they_stand_for(treatment: Any, values: list[Any]) -> None:
     column = pa.array(values, pa.large_string() if isinstance(values[0], str) else pa.int64())
-    made = treatment_kind(treatment).pseudonyms(treatment, column, Means(KEY))
+    made = treatment_kind(treatment).pseudonyms(treatment, column, TreatmentInputs(KEY))
     table = pa.table({"made": made})
     form = treatment_kind(treatment).form(treatment).replace("'", "''")
     [(fits,)] = duckdb.sql(f"SELECT count(*) FROM \"table\" WHERE regexp_full_match(made::VARCHAR, '{form}')").fetchall()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.disclosing_labels import count_disclosing_labels
-from core.recount.labels.allowed_labels import disclosing_label_sets, disclosing_pairs
+from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import OF_2020
 from schemas.job.columns import QuasiIdentifier
@@ -30,7 +30,7 @@ def qid(hierarchy: dict[str, Any], **more: Any) -> QuasiIdentifier:
 
 def told_by(one: QuasiIdentifier, labels: list[Any]) -> int:
     """The recount's count, which is the writer's too."""
-    count = disclosing_label_sets(one, labels, Path())
+    count = count_disallowed_labels(one, labels, Path())
     assert count_disclosing_labels(one, pa.array(labels, pa.string()), Path()) == count
     return count
 
@@ -68,13 +68,13 @@ def test_a_label_that_tells_a_hidden_value_is_counted(hierarchy: dict[str, Any],
 def test_groups_of_a_file_may_be_told_and_its_values_not(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("nurse;Clinical;*\nclerk;Office;*\n")
     one = qid({"csv": "x.csv"}, exact=False)
-    assert disclosing_label_sets(one, ["nurse", "Clinical", "Office", None, "clerk"], tmp_path) == 2
+    assert count_disallowed_labels(one, ["nurse", "Clinical", "Office", None, "clerk"], tmp_path) == 2
     with pytest.raises(HierarchyError, match=r"'x\.csv' cannot be read"):
-        disclosing_label_sets(one, ["nurse"], tmp_path / "elsewhere")
+        count_disallowed_labels(one, ["nurse"], tmp_path / "elsewhere")
 
 
 def test_what_is_no_text_is_a_value_as_it_is() -> None:
-    assert disclosing_label_sets(qid({"date": ["year"]}, exact=False), [1980, None, 1981], Path()) == 2
+    assert count_disallowed_labels(qid({"date": ["year"]}, exact=False), [1980, None, 1981], Path()) == 2
 
 
 @given(AGES, WIDTHS, ENDS, st.booleans())
@@ -87,7 +87,7 @@ def test_no_allowed_level_tells_what_is_hidden_and_all_finer_ones_do(
     for level in range(hierarchy.least, hierarchy.levels):
         assert told_by(one, hierarchy.labels[level].to_pylist()) == 0
         low, high = hierarchy.bounds[level] or (None, None)
-        assert disclosing_pairs(one, zip(low.to_pylist(), high.to_pylist(), strict=True)) == 0
+        assert count_disallowed_bounds(one, zip(low.to_pylist(), high.to_pylist(), strict=True)) == 0
     for level in range(1, hierarchy.least):
         assert told_by(one, hierarchy.labels[level].to_pylist())
 
@@ -148,4 +148,4 @@ def test_sparse_areas_are_told_by_no_level(zips: list[str]) -> None:
     ],
 )
 def test_bounds_that_tell_are_counted(ends: dict[str, Any], exact: bool, pairs: list[tuple[Any, Any]], told: int) -> None:
-    assert disclosing_pairs(qid({"widths": [5]} | ends, exact=exact), pairs) == told
+    assert count_disallowed_bounds(qid({"widths": [5]} | ends, exact=exact), pairs) == told

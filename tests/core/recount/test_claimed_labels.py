@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.recount.labels.claimed_labels import Claimed, claimed_spans, level_claimed, values_claimed
+from core.recount.labels.claimed_labels import ClaimedLabels, claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import group_levels
 from core.recount.labels.label_spans import Spans
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, NUMBERS, UNITS, WIDTHS
@@ -41,10 +41,12 @@ AWKWARD = [
 NULLS = st.integers(0, 1)
 
 
-def claims_of(spec: Any, hierarchy: Hierarchy, values: pa.Array, nodes: list[int], columns: list[pa.Array], folder: Path) -> list[Claimed]:
+def claims_of(
+    spec: Any, hierarchy: Hierarchy, values: pa.Array, nodes: list[int], columns: list[pa.Array], folder: Path
+) -> list[ClaimedLabels]:
     above = group_levels("x", quasi_identifier(spec).hierarchy, values, folder)
     assert len(above) == hierarchy.top
-    return [level_claimed(above[level - 1], columns) if level else values_claimed(values, columns) for level in nodes]
+    return [match_level_labels(above[level - 1], columns) if level else match_value_labels(values, columns) for level in nodes]
 
 
 def covered(found: tuple[np.ndarray, Spans] | None, label: int) -> set[int]:
@@ -118,5 +120,5 @@ def test_a_label_of_no_level_is_none() -> None:
     values = pa.array(["a", "b"])
     spec = {"tree": {"*": {"g": ["a"], "h": ["b"]}}}
     above = group_levels("x", quasi_identifier(spec).hierarchy, values, Path())
-    assert claimed_spans([level_claimed(above[0], [pa.array(["g", "a"])])], np.zeros(2, np.bool_)) is None
-    assert claimed_spans([level_claimed(above[0], [pa.array(["g", "*"])])], np.array([False, True])) is not None
+    assert claimed_spans([match_level_labels(above[0], [pa.array(["g", "a"])])], np.zeros(2, np.bool_)) is None
+    assert claimed_spans([match_level_labels(above[0], [pa.array(["g", "*"])])], np.array([False, True])) is not None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.coverage import unmatched
+from core.recount.coverage import unmatched_records
 from core.recount.labels.label_spans import Spans
 from tests.oracles.matching import matched
 
@@ -53,7 +53,7 @@ def test_no_more_records_are_accused_than_have_no_source(spans: Spans, data: st.
     lacking = sum(
         len(mine) - matched([covers_of(spans, label) for label in mine], values) for mine, values in zip(released, source, strict=True)
     )
-    assert unmatched(spans, counts(released, len(spans.low)), counts(source, SIZE)) <= lacking
+    assert unmatched_records(spans, counts(released, len(spans.low)), counts(source, SIZE)) <= lacking
 
 
 @given(labelled(), st.data())
@@ -63,7 +63,7 @@ def test_a_true_release_is_never_accused(spans: Spans, data: st.DataObject) -> N
         fitting = [label for label in range(len(spans.low)) if value in covers_of(spans, label)]
         if fitting and data.draw(st.integers(0, 4)):
             released.append(data.draw(st.sampled_from(fitting)))
-    assert unmatched(spans, counts([released], len(spans.low)), counts([source], SIZE)) == 0
+    assert unmatched_records(spans, counts([released], len(spans.low)), counts([source], SIZE)) == 0
 
 
 @given(st.lists(st.integers(0, SIZE), min_size=2, max_size=6, unique=True).map(sorted), st.data())
@@ -71,7 +71,7 @@ def test_where_labels_are_disjoint_every_record_without_a_source_is_found(edges:
     spans = spans_of(list(pairwise(edges)))
     released, source = data.draw(st.lists(st.integers(0, len(spans.low) - 1), max_size=8)), data.draw(RECORDS)
     lacking = len(released) - matched([covers_of(spans, label) for label in released], source)
-    assert unmatched(spans, counts([released], len(spans.low)), counts([source], SIZE)) == lacking
+    assert unmatched_records(spans, counts([released], len(spans.low)), counts([source], SIZE)) == lacking
     owners = spans.owners(SIZE)
     assert owners is not None
     assert owners.tolist() == [
@@ -101,18 +101,18 @@ def test_labels_that_overlap_own_nothing(spans: Spans) -> None:
 def test_each_way_of_having_too_few_values_is_found(
     ranges: list[tuple[int, int]], released: list[int], source: list[int], lacking: int
 ) -> None:
-    assert unmatched(spans_of(ranges), counts([released], len(ranges)), counts([source], SIZE)) == lacking
+    assert unmatched_records(spans_of(ranges), counts([released], len(ranges)), counts([source], SIZE)) == lacking
 
 
 def test_a_value_that_no_label_covers_must_be_among_the_missing() -> None:
     """Of three records two are published, under labels that leave two of the values out."""
     spans = spans_of([], [{0, 5}, {1, 5}])
-    assert unmatched(spans, counts([[0, 1]], 2), counts([[3, 3, 5]], SIZE)) == 1
-    assert unmatched(spans, counts([[0, 1]], 2), counts([[3, 1, 5]], SIZE)) == 0
+    assert unmatched_records(spans, counts([[0, 1]], 2), counts([[3, 3, 5]], SIZE)) == 1
+    assert unmatched_records(spans, counts([[0, 1]], 2), counts([[3, 1, 5]], SIZE)) == 0
 
 
 def test_parts_are_looked_at_apart() -> None:
     spans = spans_of([(0, 1), (1, 2)])
     swapped = counts([[0], [1]], 2)
-    assert unmatched(spans, swapped.sum(axis=0, keepdims=True), counts([[1, 0]], SIZE)) == 0
-    assert unmatched(spans, swapped, counts([[1], [0]], SIZE)) == 2
+    assert unmatched_records(spans, swapped.sum(axis=0, keepdims=True), counts([[1, 0]], SIZE)) == 0
+    assert unmatched_records(spans, swapped, counts([[1], [0]], SIZE)) == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.labels.label_losses import Reading, column_loss, released_column
+from core.recount.labels.label_losses import Reading, column_loss, exact_column_loss
 
 ROWS = (("nurse", "care", "*"), ("doctor", "care", "*"), ("midwife", "care", "*"), ("smith", "craft", "*"), ("baker", "craft", "*"))
 LISTED = Reading(pa.string(), ROWS)
@@ -96,7 +96,7 @@ def test_of_an_unknown_kind_a_label_costs_its_share_of_the_labels() -> None:
 
 
 def test_what_is_published_as_it_is_costs_nothing() -> None:
-    kept = released_column(LISTED, np.array([2, 3], np.int64))
+    kept = exact_column_loss(LISTED, np.array([2, 3], np.int64))
     assert (kept.penalty, kept.leaves, kept.numeric) == (0, 1, False)
 
 

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.column_types import working
+from core.columns.column_types import to_working_type
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
 from core.recount.labels import label_spans
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_scales import value_scale, written
+from core.recount.labels.value_scales import value_scale, value_texts
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
@@ -36,12 +36,12 @@ ODD = st.text("ab,{}[] -*", max_size=7)
 
 
 def distinct(values: Sequence[Any], dtype: pa.DataType | None = None) -> pa.Array:
-    known = pc.unique(working(pa.array(values, dtype)))
+    known = pc.unique(to_working_type(pa.array(values, dtype)))
     return known.take(pc.array_sort_indices(known))
 
 
 def as_text(labels: pa.Array) -> list[str | None]:
-    known = iter(written(labels.drop_null()))
+    known = iter(value_texts(labels.drop_null()))
     return [next(known)[0] if there else None for there in labels.is_valid().to_pylist()]
 
 
@@ -240,7 +240,7 @@ def test_no_two_sets_are_written_alike(kind: str, data: st.DataObject) -> None:
     classes = np.repeat(np.arange(len(held)), [len(picked) for picked in held]).astype(np.int32)
     found = generalise("set", codes, Sets.of(classes), domain, built(spec, domain), "text")
     told = [text for text, picked in zip(found.columns["x"].to_pylist(), held, strict=True) if text is None or not text.startswith("*")]
-    commas = any(", " in text for text, *_ in written(values) if not text.endswith(", null"))
+    commas = any(", " in text for text, *_ in value_texts(values) if not text.endswith(", null"))
     assert commas or len(set(told)) == len(told)
 
 

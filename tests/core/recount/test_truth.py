@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import duckdb
 
-from core.recount.groups import Alike
-from core.recount.truth import BUCKETS, DigestPart, joint_sql, released_digests, source_digests
+from core.recount.groups import RecordRelation
+from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
     here, there = (f"(SELECT unnest({numbers}) AS number)" for numbers in (release, source))
     parts = [DigestPart("r.number", "s.number")]
-    digests = (released_digests(Alike(here), parts), source_digests(there, parts))
-    [found] = connection.execute(joint_sql(*(f"({one.sql})" for one in digests))).fetchall()
+    digests = (released_digests(RecordRelation(here), parts), source_digests(there, parts))
+    [found] = connection.execute(excess_records_sql(*(f"({one.sql})" for one in digests))).fetchall()
     return int(found[0]), int(found[1])
 
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from core.units.rows import RowPersons
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.house.replaced import ROLLUPS_LARGE, ROLLUPS_SHRINK
@@ -88,7 +88,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     prices, most = prices_of(objective, hierarchies, table.example.domains), floor(limit * len(table.people))
     given_, persons = (table.example.histogram(root), hierarchies, Promise(k), most, objective), table.persons(root)
     whole = Search(*given_, prices=prices, persons=persons).run()
-    branched = Branching(*given_, UNLIMITED, 100, prices=prices, persons=persons).run()
+    branched = BranchAndBound(*given_, UNLIMITED, 100, prices=prices, persons=persons).run()
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
 
 
@@ -99,7 +99,7 @@ def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit
     table = data.draw(tables_of_people())
     root = (0,) * len(table.example.hierarchies)
     with patch(ROLLUPS_LARGE, 2):
-        found = Branching(
+        found = BranchAndBound(
             table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
             UNLIMITED, cells, persons=table.persons(root, 2),
         ).run()  # fmt: skip
@@ -115,7 +115,7 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
     table = data.draw(tables_of_people())
     root = (0,) * len(table.example.hierarchies)
     most = floor(limit * len(table.people))
-    branching = Branching(
+    branching = BranchAndBound(
         table.example.histogram(root), table.example.hierarchies, Promise(k), most, objective, effort, 100, persons=table.persons(root)
     )
     found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
@@ -193,12 +193,12 @@ def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
 ) -> None:
     table = data.draw(tables_of_people(3).filter(lambda table: len(table.example.domains) > 1))
     domain, most = table.example.domains[-1], floor(limit * len(table.people))
-    axes = (*table.example.hierarchies[:-1], unchanged(domain))
+    axes = (*table.example.hierarchies[:-1], exact_hierarchy(domain))
     of_column: PrivacyModel = DistinctDiversity(domain.qid, least) if kind == "distinct" else EntropyDiversity(domain.qid, least)
     root = (0,) * len(axes)
     model, histogram, persons = Promise(k, (of_column,)), table.example.histogram(root), table.persons(root, 2)
     if branched:
-        found = Branching(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], persons=persons).run()
+        found = BranchAndBound(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], persons=persons).run()
     else:
         found = Search(histogram, axes, model, most, sensitive=[domain], persons=persons).run()
     costs = {node: suppressed(table, node, k, least, kind) for node in all_nodes(table.example.ladders[:-1])}

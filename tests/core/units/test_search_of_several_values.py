@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import unchanged
+from core.units.class_table import exact_hierarchy
 from tests.core.units.tables_of_people import People, tables_of_people
 from tests.laws import tried
 from tests.oracles.lattice import all_nodes, class_sizes
@@ -94,11 +94,11 @@ def test_the_best_node_lets_too_many_hold_no_value(
     data: st.DataObject, table: People, k: int, asked: dict[str, Any], limit: Fraction, branched: bool
 ) -> None:
     domain, most = table.example.domains[-1], floor(limit * len(table.people))
-    axes, root = (*table.example.hierarchies[:-1], unchanged(domain)), (0,) * len(table.example.domains)
+    axes, root = (*table.example.hierarchies[:-1], exact_hierarchy(domain)), (0,) * len(table.example.domains)
     given_ = table.example.histogram(root), axes, model_of(table, k, asked), most, "dm_star"
     persons = table.persons(root, 2)
     if branched:
-        found = Branching(*given_, UNLIMITED, data.draw(st.integers(0, 50)), [domain], persons=persons).run()
+        found = BranchAndBound(*given_, UNLIMITED, data.draw(st.integers(0, 50)), [domain], persons=persons).run()
     else:
         found = Search(*given_, sensitive=[domain], persons=persons).run()
     check(found, table, k, limit, asked)
@@ -110,7 +110,7 @@ def test_a_certificate_over_several_roots_is_never_false(
     data: st.DataObject, table: People, k: int, asked: dict[str, Any], limit: Fraction, most_roots: int
 ) -> None:
     domain, rows, ladders = table.example.domains[-1], table.example.rows, table.example.ladders
-    axes, most_cells = (*table.example.hierarchies[:-1], unchanged(domain)), data.draw(st.integers(4, 60))
+    axes, most_cells = (*table.example.hierarchies[:-1], exact_hierarchy(domain)), data.draw(st.integers(4, 60))
 
     def product_of(node: Node) -> int:
         return prod(len(hierarchy.labels[level]) for hierarchy, level in zip(axes, node, strict=True))

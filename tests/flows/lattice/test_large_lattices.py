@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
 from tasks.lattice.lattice_search import lattice_of
@@ -104,7 +104,7 @@ def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objecti
 def test_what_was_searched_is_not_searched_again(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = anonymise(job(tmp_path)).manifest
     shutil.rmtree(tmp_path / "releases")
-    monkeypatch.setattr(Branching, "run", lambda _: pytest.fail("searched again"))
+    monkeypatch.setattr(BranchAndBound, "run", lambda _: pytest.fail("searched again"))
     assert anonymise(tmp_path / "job.yaml").manifest.files == first.files
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.recount.classes import Recount
-from core.recount.shares import ShareClasses, ShareSpread, added, control_faults
+from core.recount.shares import ShareClasses, ShareSpread, control_faults, merge_share_counts
 from schemas.errors.base import VerificationError
 from tasks.publication import recount_calls, recounts
 from tasks.publication.recounts import RecountTasks
@@ -193,7 +193,7 @@ SHARES = [ShareClasses(counts, (spread,), {"pay": 1}) for counts, spread in zip(
 
 @pytest.mark.parametrize(("least", "worst"), [(True, 0.25), (False, 0.5)])
 def test_shares_are_added_up_with_the_worst_of_all(least: bool, worst: float) -> None:
-    whole = added(SHARES, [least])
+    whole = merge_share_counts(SHARES, [least])
     expected = Recount(12, 3, 3, 1, 3, 5, {3: 1, 4: 1, 5: 1}, withheld={"zip": 6}, one_value={"pay": (1, 3)})
     assert whole.counts == expected
     assert whole.spreads == (ShareSpread(1, 3, worst, 3),)
@@ -201,7 +201,7 @@ def test_shares_are_added_up_with_the_worst_of_all(least: bool, worst: float) ->
 
 
 def test_one_share_is_the_whole() -> None:
-    whole = added(SHARES[:1], [True])
+    whole = merge_share_counts(SHARES[:1], [True])
     assert replace(whole.counts, sizes=dict(whole.counts.sizes)) == ONE
     assert (whole.spreads, whole.unexpected) == (SHARES[0].spreads, SHARES[0].unexpected)
 

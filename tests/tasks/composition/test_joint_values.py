@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from core.composition.joint_classes import Identity, joined_sql, sets_table_sql
+from core.composition.joint_classes import RecordMatching, joined_sql, sets_table_sql
 from schemas.job.job import Job
 from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.store.store import Store
@@ -17,7 +17,7 @@ from tests.core.composition.every_record import without_values
 from tests.core.composition.test_joint_classes import Row, loaded, seen
 from tests.jobs import job_of
 
-BY_CONTENTS = Identity(contents=True, persons=False, untreated=False, values=1, same=(0,))
+BY_CONTENTS = RecordMatching(contents=True, persons=False, untreated=False, values=1, same=(0,))
 
 
 def job_with(promised: dict[str, Any] | None) -> Job:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.lattice.branch_and_bound import Branching
+from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.search import Search
 from core.privacy.promise import Promise
 from schemas.errors.base import SourceError
@@ -47,8 +47,8 @@ def test_outside_of_steps_everything_is_wanted() -> None:
     is_still_needed()
 
 
-@pytest.mark.parametrize("way", [Search, Branching])
-def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callable[..., Search | Branching]) -> None:
+@pytest.mark.parametrize("way", [Search, BranchAndBound])
+def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callable[..., Search | BranchAndBound]) -> None:
     example = widths_over([(5, 3), (3, 0), (5, 1), (1, 4), (2, 2)], [1, 3], [1, 2, 4])
     event, looks = threading.Event(), [0]
 

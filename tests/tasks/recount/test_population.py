@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.recount.risk import risk_in
+from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
 from tasks.recount.population import count_in_population
@@ -92,7 +92,7 @@ def test_ranges_mean_nothing_among_texts_and_labels_of_one_value_do(tmp_path: Pa
 
 def test_the_risk_in_a_population_is_that_of_a_worked_example() -> None:
     """Classes of 1, 2 and 5 records that fit 4, 5 and 3 rows: whoever is in the data is in the population, so that the last is 5."""
-    found = risk_in(40, [(1, 4, 1), (2, 5, 1), (5, 3, 2)])
+    found = population_risk_of_files(40, [(1, 4, 1), (2, 5, 1), (5, 3, 2)])
     assert found == {
         "records": 40,
         "k_map": 4,
@@ -102,6 +102,6 @@ def test_the_risk_in_a_population_is_that_of_a_worked_example() -> None:
         "marketer": pytest.approx((1 / 4 + 2 / 5 + 2) / 13),
         "lacking": 2,
     }
-    assert risk_in(40, [(1, 20, 1), (2, 10, 1)])["journalist_share_above"] == pytest.approx(2 / 3)
-    assert risk_in(40, [(1, 3, 1), (9, 10, 1)])["journalist_mean"] == pytest.approx(2 / 13)
-    assert risk_in(40, [(9, 3, 1), (1, 100, 9)])["journalist_mean"] == pytest.approx((1 + 9 / 100) / 18)
+    assert population_risk_of_files(40, [(1, 20, 1), (2, 10, 1)])["journalist_share_above"] == pytest.approx(2 / 3)
+    assert population_risk_of_files(40, [(1, 3, 1), (9, 10, 1)])["journalist_mean"] == pytest.approx(2 / 13)
+    assert population_risk_of_files(40, [(9, 3, 1), (1, 100, 9)])["journalist_mean"] == pytest.approx((1 + 9 / 100) / 18)

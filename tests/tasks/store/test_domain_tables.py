@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Counted, domain_blocks, read_domains
-from core.histograms.domain_counts import DomainCounter, add_up
+from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from schemas.errors.base import StorageError
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.store.keys import Key
@@ -53,7 +53,7 @@ def test_in_pieces_a_domain_table_reads_as_what_python_counts(
 ) -> None:
     store = Store(tmp_path_factory.mktemp("store"))
     with patch(DOMAINS_BLOCK_ROWS, block), patch(DOMAIN_COUNTS_COMPACT_ROWS, compact):
-        counter = add_up([counter_of(rows[start : start + 4]).table() for start in range(0, len(rows), 4)], TYPES)
+        counter = merge_domain_tables([counter_of(rows[start : start + 4]).table() for start in range(0, len(rows), 4)], TYPES)
         made = written(store, counter.blocks(), domain_schema(VALUES))
     whole = read_domains(counter_of(rows).table(), NAMES)
     read = load_domains(store, made, NAMES)
