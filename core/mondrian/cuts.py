@@ -1,4 +1,7 @@
-"""Which cut Mondrian makes of a node, and all cuts of all nodes with a stack in the place of recursion; compiled by numba."""
+"""Kernels that choose Mondrian's cut of a node and cut all nodes, compiled by numba.
+
+A stack takes the place of recursion.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Cut a QID at its median by weight; where that may not be, just below the median value.
+    """Return the cut of a node at a QID's median by weight, or NO_CUT.
+
+    In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 
     Args:
         rows: All rows.
@@ -80,7 +85,10 @@ def median_cut(
 
 @kernel
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
-    """Return the number of the last of the first ``tied`` rows of a value; every row is one record."""
+    """Return the number of the last of the first ``tied`` rows that have a given rank.
+
+    Every row is one record.
+    """
     # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
     ranks, order = rows.ranks, rows.order
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
@@ -105,7 +113,9 @@ def choose_cut(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Return the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
+    """Return the allowed cut of a node for the QID of the highest score, or NO_CUT.
+
+    Ties go to the QID with more distinct values, then to the first in job order.
 
     Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
     is compiled.
@@ -152,7 +162,7 @@ def cut_of(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Cut:
-    """Return the cut of a node, if any is made.
+    """Return the cut of a node, or NO_CUT where none is allowed or a refused cut ends it.
 
     Args:
         rows: All rows.
@@ -187,7 +197,7 @@ def cut_all(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut until no cut is allowed; rows are put in the order of their classes.
+    """Cut nodes until no cut is allowed and put the rows in the order of their classes.
 
     Args:
         rows: All rows.

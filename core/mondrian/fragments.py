@@ -1,6 +1,8 @@
-"""Fragments: disjoint parts of the records, each a conjunction of conditions on QIDs (papers/distributed-mondrian.txt, section 4).
+"""Fragments: disjoint parts of the records, cut at thresholds of QIDs learnt from a sample.
 
-Thresholds come from a sample. A fragment is a leaf of a tree of cuts, or several leaves where one would be too thin by itself.
+Each fragment is a conjunction of conditions on QIDs (papers/distributed-mondrian.txt, section 4).
+
+It is a leaf of a tree of cuts, or several leaves where one would be too thin by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
-    """Return which records are in a sample, shape (n,): those whose cell has a hash below the share. Equal records are in it together.
+    """Return a mask of the records in a sample, shape (n,), chosen by a hash of their cells.
+
+    A record is in the sample if its hash is below the share. Equal records are in it together.
 
     Args:
         words: The cells, arrays of shape (n,).
@@ -44,7 +48,10 @@ def sampled(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea and Flood 2014): neighbouring numbers come out unrelated."""
+    """Mix 64-bit numbers with SplitMix64 (Steele, Lea and Flood 2014).
+
+    Neighbouring numbers come out unrelated.
+    """
     numbers = numbers + _ODD
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
@@ -69,7 +76,9 @@ def cut_tree(
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remember the cuts.
+    """Cut nodes until no cut is allowed and return the tree of cuts.
+
+    The cuts are those of ``mondrian_cuts.cut_all``.
 
     Returns:
         Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
@@ -102,7 +111,7 @@ def cut_tree(
 
 @kernel
 def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
-    """Return the leaf of each row, shape (rows,).
+    """Return the leaf of a cut tree that each row of ranks falls into, shape (rows,).
 
     Args:
         ranks: Shape (rows, QIDs).
@@ -126,7 +135,9 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True)
 class CutTree:
-    """Cuts of the whole dataset, as arrays with one entry per node; the root is node 0, children come after their parent.
+    """Tree of Mondrian's cuts of a dataset, as arrays with one entry per node.
+
+    The root is node 0; children come after their parent.
 
     Attributes:
         qids: The QID that a node is cut by, or LEAF.
@@ -144,12 +155,12 @@ class CutTree:
         return self.qids.count(LEAF)
 
     def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
-        """Return the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
+        """Return the leaf that each record falls into, shape (n,); ``ranks`` has the shape (n, QIDs)."""
         found: NDArray[np.int64] = led(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
         return found
 
     def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
-        """Return the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
+        """Return the conditions of a leaf as triples of QID, ``<=`` or ``>``, and rank (4.2)."""
         node = next(node for node, qid in enumerate(self.qids) if qid == LEAF and self.lefts[node] == leaf)
         found: list[tuple[int, str, int]] = []
         while node:
@@ -161,17 +172,22 @@ class CutTree:
 
 @dataclass
 class _Node:
+    """Node of a cut tree that is still being built."""
+
     qid: int = LEAF
     rank: int = 0
     halves: tuple[_Node, _Node] | None = None
 
     def leaves(self) -> list[_Node]:
-        """Return the leaves below, from left to right."""
+        """Return the leaves below the node, from left to right."""
         return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
 
 
 def _tree(root: _Node) -> CutTree:
-    """Number the nodes level by level and the leaves from left to right."""
+    """Build the array form of a cut tree from its root node.
+
+    Nodes are numbered level by level, leaves from left to right.
+    """
     order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
     places: list[tuple[int, int, int]] = []
     for node in order:
@@ -184,7 +200,9 @@ def _tree(root: _Node) -> CutTree:
 def multidimensional(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
 ) -> CutTree:
-    """Cut a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
+    """Build the cut tree of fragments by Mondrian's cuts of a sample (Fig. 5).
+
+    Cuts nest ⌈log2 count⌉ deep, and deeper where a fragment would be too large.
 
     Args:
         cutting: How Mondrian cuts. With the whole dataset as the sample and its spans, fragments are nodes of the centralised run.
@@ -224,9 +242,11 @@ def multidimensional(
 
 
 def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
-    """Cut a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
+    """Build the cut tree of fragments by quantiles of the QID with most distinct values (Fig. 4).
 
-    Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
+    Ties go to the first QID in job order.
+
+    Fewer fragments result where a value is more frequent than a fragment is large, or where there are fewer values.
 
     Args:
         cutting: Tells the axes.
@@ -245,6 +265,7 @@ def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64],
 
 
 def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
+    """Build a balanced tree of cuts of one QID at given ranks."""
     if not ranks:
         return _Node()
     middle = len(ranks) // 2
@@ -252,11 +273,13 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 
 
 def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
-    """Merge leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
+    """Merge leaves that are too thin with their siblings and return the leaves of each fragment.
 
-    Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment
-    of that subtree. Sensitive values decide one thing alone: a cut on one side of which any fragment breaks the model is not made, and all
-    that lies on both sides is one fragment. So nobody learns more by it than that of a cut that was not made.
+    Fragments come from left to right.
+
+    Which leaves are merged follows from quasi-identifiers: the sibling of a thin leaf next to a subtree is the nearest fragment of that
+    subtree. Sensitive values decide one thing alone: a cut is not made if any fragment on one side of it breaks the model. All fragments on
+    both sides are then one fragment, so that a reader learns no more than from a cut that was not made.
 
     Args:
         tree: The cuts.

@@ -1,4 +1,7 @@
-"""Mondrian: multidimensional partitions of records by recursive cuts (papers/distributed-mondrian.txt, Fig. 7; LeFevre et al. 2006)."""
+"""Mondrian: partitions of records by recursive cuts of several QIDs.
+
+See papers/distributed-mondrian.txt, Fig. 7, and LeFevre et al. 2006.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ from core.units.unit import Unit
 
 
 def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsByRow | None:
-    """List the persons of rows row by row; None where every record counts, so that what looks at persons is not even compiled.
+    """List the persons of each row as arrays for kernels; None where records are counted.
+
+    With None numba does not even compile what looks at persons.
 
     Args:
         unit: Whose the rows are.
@@ -45,7 +50,10 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
 
 
 def unseen(persons: PersonsByRow) -> PersonsByRow:
-    """Return the same persons with scratch of their own: for another core, which looks at other rows at the same time."""
+    """Return the same persons by row with scratch arrays of their own, for another thread.
+
+    Another thread looks at other rows at the same time.
+    """
     return persons._replace(
         person_marks=np.zeros_like(persons.person_marks), value_marks=np.zeros_like(persons.value_marks), passes=np.zeros(1, np.int64)
     )
@@ -75,7 +83,7 @@ MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cut
 
 @dataclass(frozen=True)
 class Rules:
-    """What every class must keep.
+    """Privacy rules that every class must keep.
 
     Attributes:
         promise: What is asked of its size and of its sensitive values.
@@ -92,20 +100,20 @@ class Rules:
 
     @property
     def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
-        """What halves must keep besides k as kernels ask it: where the next best cut follows a refused one, and where none does."""
+        """Rules for both halves besides k: where a refused cut is followed by another, and where not."""
         if not self.columns:
             return None, None
         return (self.demands, None) if self.refused == "next" else (None, self.demands)
 
     @property
     def demands(self) -> Demands:
-        """The rules as kernels read them."""
+        """Rules besides k in the form that kernels read."""
         return demands_of(self.promise, self.columns, self.source_counts)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Which rows share a class.
+    """Partition of rows into classes: the order of rows and where each class starts.
 
     Attributes:
         order: Shape (rows,), int32: the rows, class by class.
@@ -121,14 +129,14 @@ class Partition:
         return len(self.starts) - 1
 
     def of_rows(self) -> NDArray[np.int32]:
-        """Return the class of each row, shape (rows,)."""
+        """Return the class number of each row, shape (rows,)."""
         classes = np.empty(len(self.order), np.int32)
         classes[self.order] = np.repeat(np.arange(self.classes, dtype=np.int32), np.diff(self.starts))
         return classes
 
 
 def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
-    """Make the scratch arrays of the kernels."""
+    """Create the scratch arrays of Mondrian's kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
     codes = int(demands.sizes.max(initial=0))
@@ -145,7 +153,10 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
 
 
 def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -> CutPrices:
-    """Make the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
+    """Create the scratch arrays and label prices of the score that prices every cut.
+
+    Without label prices (None), a price follows from the values that classes hold alone.
+    """
     widest = max(axis.size for axis in axes)
     return CutPrices(
         np.zeros(rows, np.int32),
@@ -157,7 +168,10 @@ def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -
 
 
 def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
-    """Return how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
+    """Return the number of threads that may cut at a time.
+
+    It is the number of threads available, and fewer where domains are long.
+    """
     widest, ranks = max(axis.size for axis in axes), sum(axis.size for axis in axes)
     # Stamps, values and sums; and for prices four arrays more.
     bytes_each = 8 * (ranks + (5 if score == "ncp" else 2) * widest)
@@ -165,7 +179,7 @@ def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
 
 
 def no_label_prices(axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Return prices of what classes hold alone."""
+    """Return zero label prices, so that cuts are priced by the values that classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
     return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
@@ -183,7 +197,9 @@ def partition(
     unit: Unit = EVERY_RECORD,
     told: CutDisclosure | None = None,
 ) -> Partition:
-    """Cut rows into classes by Mondrian; all rows together must keep the rules.
+    """Cut rows into classes by Mondrian.
+
+    All rows together must keep the rules.
 
     Args:
         ranks: Shape (rows, QIDs), uint16 or uint32. Used up: its rows end in the order of their classes.

@@ -1,4 +1,4 @@
-"""How Mondrian cuts rows, and what a partition of them publishes and costs."""
+"""Mondrian's settings, and the labels, sizes and losses of a partition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ both halves have another label, and the first cuts of all are made blindly; by v
 
 
 def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
-    """Return what labels cost, by the ranks of axes.
+    """Return the price that a class's label adds to a cut, for each QID and rank.
 
     Args:
         labels: One per QID: what classes publish.
@@ -59,7 +59,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Cutting:
-    """How rows are cut, and their classes published.
+    """Settings of Mondrian: how rows are cut and how their classes are published.
 
     Attributes:
         axes: One per QID.
@@ -87,7 +87,7 @@ class Cutting:
 
     @property
     def label_disclosure(self) -> CutDisclosure | None:
-        """What labels cost, for the score that asks."""
+        """Prices of labels for the score ``ncp``; None for other scores."""
         if self.score != "ncp":
             return None
         ends = self.ends or (None,) * len(self.axes)
@@ -96,11 +96,11 @@ class Cutting:
         )
 
     def ranks(self, codes: Codes) -> Codes:
-        """Return the ranks of codes, shape (rows, QIDs), a copy of its own."""
+        """Return the ranks of codes as a new array of shape (rows, QIDs)."""
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
-        """Cut rows into classes.
+        """Cut rows into classes by Mondrian.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
@@ -119,7 +119,7 @@ class Cutting:
 
 @dataclass(frozen=True, eq=False)
 class PublishedClasses:
-    """What the classes of a partition publish.
+    """Labels, sizes and losses of the published classes of a partition.
 
     Attributes:
         numbers: Shape (classes of the partition,): row of ``labels``.
@@ -139,7 +139,7 @@ class PublishedClasses:
 
 
 def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> PublishedClasses:
-    """Label the classes of a partition and merge those that publish the same.
+    """Label the classes of a partition, merge classes of equal labels, and compute losses.
 
     Args:
         cutting: How.
@@ -180,7 +180,9 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:
-    """Add up the losses of fragments (papers/distributed-mondrian.txt, 6) and return what follows from the sums.
+    """Return the losses of a dataset from the loss sums of its fragments.
+
+    See papers/distributed-mondrian.txt, section 6.
 
     Returns:
         ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`

@@ -1,4 +1,7 @@
-"""What chooses a cut: scores of the QIDs of a node, or the penalty that every possible cut would save; compiled by numba."""
+"""Scores of QIDs, and the penalty that every possible cut of a node would save.
+
+Compiled by numba.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,9 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 @kernel
 def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
+    """Return the span of a QID in a node: max - min of numbers, else the number of distinct values.
 
-    Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
+    Numbers with a null have the span of all numbers, so that nulls are cut off first.
     """
     if scale.scale_totals[qid] < 0:
         return np.float64(room.distinct[qid])
@@ -55,7 +58,9 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 @kernel
 def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
+    """Return the score of a QID in a node; the QID of the highest score is cut.
+
+    REPRESENTATIVITY is eq. 1. The QID has two values or more.
 
     SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
     """
@@ -72,7 +77,9 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
 
 @kernel
 def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers, prices: CutPrices) -> None:
-    """Write the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
+    """Sort the rows of a node by rank of a QID, with the number of rows up to each rank.
+
+    The rows are written into ``prices.sorted``, the numbers into ``prices.ends``.
 
     Args:
         rows: All rows.
@@ -108,7 +115,9 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 
 @kernel
 def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
-    """Return NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
+    """Return the NCP of a QID in a class (eq. 3); 0 for a single value.
+
+    It is range over range for numbers, else distinct values over domain size.
 
     Beside a null the label of numbers stands for one value more (`core.recoding.labels.penalties_with_null`).
 
@@ -143,7 +152,9 @@ def cheapest_cut(
     room: CutBuffers,
     prices: CutPrices,
 ) -> Cut:
-    """Return the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
+    """Return the allowed cut that lowers the NCP of a node most, over all QIDs and values.
+
+    Of equal cuts the first is taken.
 
     Args:
         rows: All rows.
@@ -184,7 +195,7 @@ def cheapest_cut(
 
 @kernel
 def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, costs: Floats, room: CutBuffers, prices: CutPrices) -> None:
-    """Add, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
+    """Add the penalty of one QID to the price of each cut between sorted rows, for one half.
 
     Args:
         rows: All rows.
