@@ -1,4 +1,4 @@
-"""What becomes of the records that the node of all suppresses: rounds, then stars, a mask, or nothing."""
+"""Treatment of suppressed records: further passes, suppressed cells, a mask, or dropping."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ negative for none; and how many masks there are."""
 
 @dataclass(frozen=True, eq=False)
 class Lenders:
-    """Classes that may be masked.
+    """Published classes of one part that may be masked together with suppressed records.
 
     Attributes:
         cells: The published combinations of one part.
@@ -50,7 +50,9 @@ class Lenders:
 
 
 def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Return which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
+    """Choose published classes to mask with the suppressed records, so that the mask has k units.
+
+    Return the masked combinations of each part, or None if no mask is safe and worth its loss.
 
     Args:
         left: What is not published.
@@ -95,18 +97,18 @@ def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promi
 
 
 def _starts(lenders: Sequence[Lenders]) -> Integers:
-    """Return the number of the first class of each part, and how many classes there are."""
+    """Return the number of each part's first class, and last the number of all classes."""
     return np.cumsum([0, *(lender.size for lender in lenders)])
 
 
 def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
-    """Return what masking each class of all parts takes away."""
+    """Return the loss of masking each class of all parts."""
     lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
     return np.concatenate([np.empty(0), *lost])
 
 
 def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
-    """Return what counts the units of masks.
+    """Return a function that counts the units of masks.
 
     Args:
         left: What is not published.
@@ -127,7 +129,7 @@ def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Intege
 
 @dataclass(frozen=True, eq=False)
 class Treated:
-    """What is published of all records, and what is not.
+    """Result of a treatment: the published parts and the unpublished records.
 
     Attributes:
         parts: The node of all, one for each round, and what is starred or masked of the rest.
@@ -146,9 +148,10 @@ class Treated:
 
 
 def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
-    """Treat what is left after all rounds.
+    """Suppress cells of, mask or drop the records that are too rare after all passes.
 
-    Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
+    Suppressed cells are chosen by k alone, and so are masked records. A pool, or the mask, that turns out to break l or t is left out
+    completely.
 
     Args:
         levels: The node of all, and that of each round.
@@ -181,7 +184,7 @@ def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment,
 
 
 def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller) -> Bools:
-    """Return the published combinations in pools that break the promise, shape (combinations,)."""
+    """Return a mask of the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
     if len(rows) and leveller.promise.models:
@@ -192,11 +195,13 @@ def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller)
 
 
 def _masked(parts: Sequence[RecodedPart], given: Sequence[Bools]) -> list[RecodedPart]:
+    """Suppress all QIDs of the given combinations in the later parts."""
     later = [replace(part, suppressed_cells=part.suppressed_cells | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
     return [*parts[:1], *later, *parts[1 + len(later) :]]
 
 
 def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) -> CellSuppression:
+    """Suppress all QIDs of unpublished and given combinations, so that all are published."""
     starred = stars.suppressed_cells.copy()
     starred[np.flatnonzero(stars.published)[: len(given)][given]] = True
     starred[over] = True
@@ -204,7 +209,10 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
 
 
 def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
-    """Return parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
+    """Add the treated residual records to the parts.
+
+    Classes are left out that would be unsafe together with others of equal labels.
+    """
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = RecodedPart.of(rest, published, stars.suppressed_cells)
@@ -216,7 +224,7 @@ def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSup
 
 
 def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
-    """Return what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
+    """Return a mask of each part's combinations to mask with suppressed ones; None without a safe mask."""
     whole = left.classes.union(np.ones(len(left.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
@@ -224,7 +232,7 @@ def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Pro
 
 
 def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
-    """Return the cells of a node with what a star takes from each."""
+    """Return the cells of a level, with the penalty that suppressing each QID would add."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
@@ -236,7 +244,10 @@ def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[
 def _starred(
     levels: Sequence[ResidualLevel], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
 ) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
-    """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
+    """Suppress cells of the residual records at the node where it costs least.
+
+    Ties go to the first node.
+    """
     tried = []
     for level in levels if stars else levels[-1:]:
         rest = leveller.at(left, level.node)
@@ -248,6 +259,7 @@ def _starred(
 
 
 def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+    """Return the published combinations of a part as classes that may be masked."""
     rows = np.flatnonzero(published)
     mine = cells.take(rows)
     if starred is None:
@@ -256,7 +268,7 @@ def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDA
 
 
 def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:
-    """Number what combinations publish, a star being a group of its own."""
+    """Return the class of each combination by its labels; a suppressed cell is a group of its own."""
     if not len(codes):
         return np.empty(0, np.int64)
     packing = Packing(tuple(int(size) + 2 for size in codes.max(axis=0)))
