@@ -1,4 +1,4 @@
-"""Blocks of records, each made into classes by itself; compiled by numba."""
+"""Kernels that improve the classes of each block of records by itself, compiled by numba."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Step = tuple[int, int, int]
 
 @kernel
 def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Looks at each record once and takes the best of all its steps, if any lowers the price; return how many did."""
+    """Make the best move or swap of each record of a block once; return the number of steps made.
+
+    Only steps that lower the price are made.
+    """
     steps, nothing = whole(0), (whole(0), whole(-1), whole(-1))
     owners, sizes, before, spared = classes.owners, classes.sizes, classes.prices, classes.spared
     for row in range(owners.shape[0]):
@@ -39,7 +42,10 @@ def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) ->
 
 @kernel
 def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int) -> Step:
-    """Return what the best move of a record of a class of more than k to another one gains, that class, and -1."""
+    """Return the best move of a record to another class: its gain, that class, and -1.
+
+    Only a class of more than k gives a record away.
+    """
     own = whole(classes.owners[row])
     size, best = classes.sizes[own], (whole(0), whole(-1), whole(-1))
     if persons_in(records, classes, own, row, whole(-1)) < k:
@@ -59,7 +65,10 @@ def _best_move(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
-    """Return what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
+    """Return the best swap of a record with another one: its gain, that class and that record.
+
+    A better step that is given is returned instead. The record's class costs less without it.
+    """
     own = whole(classes.owners[row])
     size = classes.sizes[own]
     saved = size * (classes.prices[own] - classes.spared[row])
@@ -87,7 +96,7 @@ def _best_swap(records: CodedRecords, prices: Prices, classes: Classes, k: int, 
 
 @kernel
 def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, other: int, saved: int, least: int) -> int:
-    """Return what it gains that two records change places, or anything up to ``least`` where it gains no more than that.
+    """Return the gain of swapping two records; ``least`` if it is not greater than that.
 
     Args:
         records: Of the block.
@@ -120,7 +129,7 @@ def improve_blocks(
     anew: bool,
     figures: Numbers,
 ) -> RankPositions:
-    """Better the classes of each block; none is left with more that is published than it came with.
+    """Improve the classes of each block; no block publishes more loss than before.
 
     Args:
         places: Shape (n, columns), int32: the records, block by block.
@@ -156,7 +165,10 @@ def improve_blocks(
 def _best_of(
     records: CodedRecords, given: RankPositions, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
 ) -> RankPositions:
-    """Return the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
+    """Return the better classes of a block: the given ones or newly grown ones, both improved.
+
+    New ones are grown only if ``anew``.
+    """
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
         given = _split(records, given, k, prices)
@@ -174,7 +186,10 @@ def _best_of(
 
 @kernel
 def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices) -> RankPositions:
-    """Grow classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
+    """Split every class of 2k records or more by greedy growth; return the class of each record.
+
+    It never costs more. Classes are dense from 0.
+    """
     numbered, order, found = np.empty(owners.shape[0], np.int64), np.empty(owners.shape[0], np.int32), owners.copy()
     names, first = whole(0), whole(0)
     for row in range(owners.shape[0]):
@@ -198,7 +213,7 @@ def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices)
 def _better(
     records: CodedRecords, owners: RankPositions, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
 ) -> tuple[RankPositions, int, int]:
-    """Better classes, unless more were published then.
+    """Improve classes by class dissolution and local search, unless the published labels cost more.
 
     Returns:
         The class of each record, shape (n,); what they cost; and what they publish.
@@ -225,7 +240,7 @@ def _better(
 
 @kernel
 def _total(classes: Classes, prices: Prices) -> int:
-    """Return what all records of a block cost."""
+    """Return the total price of all records of a block."""
     total = whole(0)
     for number in range(classes.sizes.shape[0]):
         if classes.sizes[number] > 0:
@@ -235,7 +250,7 @@ def _total(classes: Classes, prices: Prices) -> int:
 
 @kernel
 def _dense(owners: RankPositions) -> RankPositions:
-    """Number classes without gaps, in the order of their numbers."""
+    """Return classes renumbered without gaps, in the same order."""
     low = high = owners[0]
     for owner in owners:
         low, high = min(low, owner), max(high, owner)

@@ -1,4 +1,4 @@
-"""Steps that change how many classes there are: giving all records of a class away, and splitting what has grown; compiled by numba."""
+"""Kernels that change the number of classes: class dissolution and splits, compiled by numba."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, ascendin
 
 @kernel
 def dissolve(records: CodedRecords, prices: Prices, classes: Classes) -> int:
-    """Give the records of each class in turn to the others, where that lowers the price of all; return how many classes went.
+    """Dissolve each class whose records cost less in other classes; return the number of them.
 
     Where labels are groups, records often fit under labels that others publish already.
     """
@@ -61,7 +61,7 @@ def _placed(
     passes: int,
     targets: Numbers,
 ) -> bool:
-    """Find a place for each record of a class, one after the other; return whether all of it costs less than the class.
+    """Find a class for each record of a class to dissolve; return whether the total price falls.
 
     Args:
         records: Of the block.
@@ -104,7 +104,10 @@ def _placed(
 
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Split every class of 2k records or more into as many as it holds; that never costs more. Returns how many were split."""
+    """Split every class of 2k records or more into as many as it can give; return the number split.
+
+    It never costs more.
+    """
     words, split = bitset_words_for(records), whole(0)
     scratch: RankPositions = np.zeros(classes.owners.shape[0], np.int32)
     for number in range(classes.sizes.shape[0]):
