@@ -1,8 +1,10 @@
-"""Rows of the persons of one class aligned: one row of each person to a group, whose rows are published alike; compiled by numba.
+"""Alignment of the rows of a class's persons: each group has one row of each person.
 
-Every person of a class gets as many groups of rows as the one with fewest rows has, because a further group costs no more than the rows
-that it keeps. Persons come one after the other, those first who have fewest rows. Which rows of a person go to the groups is the best
-choice that keeps the order of both, by dynamic programming (Needleman and Wunsch, J. Mol. Biol. 1970); rows left over are withheld.
+The rows of a group are published alike. Compiled by numba.
+
+A class gets as many groups of rows as its person with fewest rows has, because a further group costs no more than the rows that it keeps.
+Persons come one after the other, those with fewest rows first. Which rows of a person go to the groups is the best choice that keeps the
+order of both, by dynamic programming (Needleman and Wunsch, J. Mol. Biol. 1970). The other rows are withheld.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ MOST_CELLS = 1 << 22
 
 
 class LevelTables(NamedTuple):
-    """The levels of some quasi-identifiers as kernels read them.
+    """Levels of several quasi-identifiers as arrays for kernels.
 
     Attributes:
         groups: The group of every code, column after column, level after level.
@@ -46,7 +48,7 @@ class LevelTables(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignedRows:
-    """Rows in groups.
+    """Groups of aligned rows: the group of each row and the size of each group.
 
     Attributes:
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is withheld.
@@ -58,7 +60,7 @@ class AlignedRows:
 
 
 def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDArray[np.float64]]]) -> LevelTables:
-    """Return hierarchies as kernels read them.
+    """Convert hierarchies and penalties to the arrays that kernels read.
 
     Args:
         hierarchies: One for each quasi-identifier.
@@ -77,7 +79,7 @@ def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDA
 
 @kernel
 def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: LevelTables) -> NDArray[np.uint8]:
-    """Return the finest level at which the values of each group have one label, shape (columns, groups).
+    """Return the finest level with one label for all values of a group, shape (columns, groups).
 
     Args:
         codes: Shape (columns, rows).
@@ -103,7 +105,7 @@ def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Level
 
 @kernel
 def _level(column: int, one: int, other: int, level: int, ladders: LevelTables) -> int:
-    """Return the finest level, from one upwards, at which two codes have one label."""
+    """Return the finest level, from a given one upwards, at which two codes have the same label."""
     size = ladders.sizes[column]
     place = ladders.starts[column] + level * size
     while ladders.groups[place + one] != ladders.groups[place + other]:
@@ -125,7 +127,7 @@ def _cost(
     ladders: LevelTables,
     lost: float,
 ) -> float:
-    """Return what it costs that a row joins a group of ``joined`` rows.
+    """Return the cost of adding a row to a group of ``joined`` rows.
 
     Args:
         codes: Shape (columns, rows).
@@ -160,7 +162,9 @@ def matched_rows(
     ladders: LevelTables,
     lost: float,
 ) -> Integers:
-    """Return which rows of a person go to the groups, shape (groups,), ascending places in ``rows``: the best choice that keeps the order.
+    """Return the person's rows that best match the groups, shape (groups,), as ascending positions.
+
+    Positions are those in ``rows``. The choice of least cost that keeps the order of rows and groups is taken.
 
     Args:
         codes: Shape (columns, rows).
@@ -211,7 +215,10 @@ def _aligned(
     ladders: LevelTables,
     lost: float,
 ) -> tuple[Numbers, Integers]:
-    """Return group of each row and size of each group; arguments as for ``aligned_rows``, with the ends of ``members`` and ``sets``."""
+    """Return the group of each row and the size of each group.
+
+    Arguments are those of ``aligned_rows``, with the ends of ``members`` and ``sets``.
+    """
     columns, found = codes.shape[0], np.full(below.shape[0], NOBODY, np.uint32)
     sizes, groups = np.zeros(order.shape[0], np.int64), 0
     for place in range(sets.shape[0] - 1):
@@ -249,7 +256,9 @@ LOST = 1.0
 def aligned_rows(
     codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: LevelTables
 ) -> AlignedRows:
-    """Align the rows of each set: one row of each of its members to a group, as many groups as the member with fewest rows allows.
+    """Align the rows of the members of each set into groups with one row of each member.
+
+    There are as many groups as the member with fewest rows has rows.
 
     Args:
         codes: Shape (columns, rows), the code of each value.
