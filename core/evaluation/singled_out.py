@@ -1,7 +1,7 @@
-"""Who stands out in a sample of people: by one column alone, and together with what others know, at each level of a hierarchy.
+"""Uniqueness of people in a sample: by a column alone, with known columns, and by level.
 
-A column of codes becomes a column of 64-bit digests, which add up. So the digest of all columns but one is a subtraction, and each of five
-hundred columns costs one sort of the sample. Two different combinations share a digest with a chance of about n² / 2^65.
+A column of codes becomes a column of 64-bit digests, which can be summed. So the digest of all columns but one is a subtraction, and each
+of five hundred columns costs one sort of the sample. Two different combinations share a digest with a chance of about n² / 2^65.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4
 
 
 class SampleStanding(NamedTuple):
-    """How many people stand out.
+    """Numbers of people with a unique combination, and with one that fewer than k have.
 
     Attributes:
         alone: People whose combination nobody else has.
@@ -30,7 +30,7 @@ class SampleStanding(NamedTuple):
 
 
 class ColumnStanding(NamedTuple):
-    """How many people stand out by a column.
+    """Numbers of people who are unique by a column, alone and with the known columns.
 
     Attributes:
         own: By this column alone.
@@ -44,7 +44,7 @@ class ColumnStanding(NamedTuple):
 
 
 class LevelStanding(NamedTuple):
-    """What one level of a hierarchy gives away.
+    """Numbers of people who are unique at one level of a hierarchy.
 
     Attributes:
         level: Its number, 0 for the values.
@@ -60,7 +60,7 @@ class LevelStanding(NamedTuple):
 
 
 def code_digests(codes: Numbers, column: int) -> Digests:
-    """Return a digest for each code; equal codes of one column have equal digests.
+    """Return a digest of each code; equal codes of one column have equal digests.
 
     Args:
         codes: Shape (people,), whole numbers.
@@ -77,7 +77,7 @@ def code_digests(codes: Numbers, column: int) -> Digests:
 
 
 def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
-    """Return the digests of combinations of columns, shape (people,); of no column all are equal."""
+    """Return the digests of combinations of columns, shape (people,); all equal without a column."""
     total = np.zeros(people, np.uint64)
     for one in columns:
         total += one
@@ -85,7 +85,7 @@ def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
 
 
 def standing_of(digests: Digests, k: int) -> SampleStanding:
-    """Count who stands out by a combination of columns.
+    """Count the people with a unique combination, and with one that fewer than k have.
 
     Args:
         digests: Shape (people,), of each one's combination.
@@ -100,7 +100,7 @@ def standing_of(digests: Digests, k: int) -> SampleStanding:
 
 
 def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnStanding]:
-    """Count who stands out by each column.
+    """Count the people who are unique by each column, alone and with the known columns.
 
     Args:
         columns: Digests by column, each of shape (people,).
@@ -121,7 +121,7 @@ def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: in
 
 
 def level_standings(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelStanding]:
-    """Count who stands out at each level of a column's hierarchy.
+    """Count the people who are unique at each level of a column's hierarchy.
 
     Args:
         levels: For each level the group of each person, shape (people,).
