@@ -1,4 +1,7 @@
-"""A ladder drawn: a row for each level, finest at the bottom, in it a box for each group, as wide as it has records."""
+"""Picture of a hierarchy: a row for each level, finest at the bottom, a box for each group.
+
+A box is as wide as its group has records.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SEAM = 1.0
 
 @dataclass(frozen=True)
 class LevelRow:
-    """One level.
+    """One level of a hierarchy to draw: the group of each value and the labels of groups.
 
     Attributes:
         groups: Shape (m,): the group of each value, from 0.
@@ -54,6 +57,7 @@ def hierarchy_picture(title: str, rungs: Sequence[LevelRow], counts: NDArray[np.
 
 
 def _boxes(rung: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32], y: float) -> Iterator[str]:
+    """Yield the boxes of one level's groups, or a single box where they are too many."""
     _, firsts = np.unique(placed, return_index=True)
     shown = placed[np.sort(firsts)]
     scale = WIDE / max(int(sizes.sum()), 1)

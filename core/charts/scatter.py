@@ -1,4 +1,4 @@
-"""Charts of single points by two figures, each with a number of its own."""
+"""Scatter and line charts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RIGHT = 24
 
 @dataclass(frozen=True)
 class ChartPoint:
-    """A point, what stands beside it, whether it is marked as one to look at, and to which place of its page it leads."""
+    """Point of a scatter chart: position, name, style, emphasis and link."""
 
     across: float
     up: float
@@ -41,7 +41,7 @@ class ChartPoint:
 
 
 def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short) -> Picture:
-    """Return points over two figures.
+    """Return a scatter chart of points over two figures.
 
     Args:
         title: What is shown.
@@ -67,6 +67,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
 
 
 def _x(scale: Scale, value: float) -> float:
+    """Return the x coordinate of a figure in a scatter chart."""
     return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.relative_position(value)
 
 
@@ -75,7 +76,7 @@ DASHED = " stroke-dasharray='5 4'"
 
 
 def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
-    """Return a line per series over places such as values of k.
+    """Return a line chart: a line per series over categories such as values of k.
 
     Args:
         chart: What is shown; as many figures per series as there are places.
@@ -97,12 +98,13 @@ def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = 
 
 
 def _across(place: int, places: int) -> float:
+    """Return the x coordinate of a category in a line chart."""
     share = 0.5 if places == 1 else 0.04 + 0.92 * place / (places - 1)
     return LEFT + (WIDTH - LINES_RIGHT - LEFT) * share
 
 
 def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> list[str]:
-    """Draw the points that there are, joined where neighbours are."""
+    """Draw the points of a line; neighbouring points are joined, missing points leave gaps."""
     path, pen = "", "M"
     for point in points:
         path += "" if point is None else f"{pen}{point[0]:.1f} {point[1]:.1f}"
@@ -113,7 +115,7 @@ def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> lis
 
 
 def _names(chart: Chart, axes: Axes) -> list[str]:
-    """Name the lines at their right ends, apart enough to be read."""
+    """Draw the names of lines at their right ends, far enough apart to be read."""
     ends = []
     for number, (name, look, values) in enumerate(chart.named):
         known = [value for value in values if value is not None]
