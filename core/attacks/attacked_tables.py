@@ -103,13 +103,13 @@ class AttackedPeople:
         """Return the number of people."""
         return len(self.records)
 
-    def some_of(self, chosen: NDArray[np.int64]) -> AttackedPeople:
+    def chosen_people(self, chosen: NDArray[np.int64]) -> AttackedPeople:
         """Return the chosen people, in the given order."""
         values = {name: codes[chosen] for name, codes in self.values.items()}
         return AttackedPeople(tuple(one[chosen] for one in self.fits), self.records[chosen], values)
 
 
-def people_of_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
+def people_known_by_labels(release: AttackedRelease, chosen: Codes) -> AttackedPeople:
     """Return the people of some records, known by the labels of their classes alone.
 
     Guesses about them follow from the data files alone.
@@ -156,9 +156,9 @@ def with_values_of_others(people: AttackedPeople, random: np.random.Generator) -
     return AttackedPeople(people.fits, np.full(len(people), NOBODY), {name: codes[order] for name, codes in people.values.items()})
 
 
-def valued(people: AttackedPeople, column: str) -> AttackedPeople:
+def people_with_value(people: AttackedPeople, column: str) -> AttackedPeople:
     """Return the people who have a value in a column."""
-    return people.some_of(np.flatnonzero(people.values[column] != NO_VALUE))
+    return people.chosen_people(np.flatnonzero(people.values[column] != NO_VALUE))
 
 
 def label_fits(spans: Spans, positions: NDArray[np.int64], labels: NDArray[np.int64] | None = None) -> Fits:

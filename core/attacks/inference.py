@@ -125,7 +125,7 @@ def entropy_share(diversity: float, values: int) -> float:
     return high
 
 
-def exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
+def classes_exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
     """Return the number of classes whose most frequent value has more records than allowed."""
     most = np.array([floor(one + SLACK) for one in np.unique(allowed)])
     return int(np.count_nonzero(modal.counts > most[np.searchsorted(np.unique(allowed), allowed)]))
@@ -183,7 +183,7 @@ def inference_by_class(
         accepted = float(np.where(chosen >= 0, most[np.maximum(chosen, 0)], 1.0).mean()) - wrong / max(len(control), 1)
     played = [Guesses("inference", column, BY_CLASS, len(people), right, len(control), wrong, accepted=accepted)]
     if allowed is not None:
-        broken = exceeding(modal, allowed)
+        broken = classes_exceeding(modal, allowed)
         played.append(Guesses("inference", column, BY_BREACH, len(modal.sizes), broken, 0, 0, promised=True))
     return played
 

@@ -174,7 +174,7 @@ ORDER_ACCEPTED = 0.1
 """Advantage by which the order of records may differ from that of their content by chance."""
 
 
-def links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
+def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, random: np.random.Generator) -> int:
     """Return how often a random record of the fitting classes is the person's own.
 
     Args:
@@ -195,7 +195,7 @@ def linkage_by_columns(
 ) -> Guesses:
     """Attack by linkage: link people to records by all quasi-identifiers, or by every second one."""
     columns = range(0, len(people.fits), 2 if half else 1)
-    right, wrong = (links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
+    right, wrong = (right_links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
     return Guesses("linkage", None, HALF if half else ALL, len(people), right, len(control), wrong, accepted=1 / k)
 
 
@@ -206,11 +206,13 @@ def linkage_with_noise(
 
     The wrong one is that of another person, as in an outside file with errors.
     """
-    right, wrong = (links(release, one, nearest_classes(release, noisy(one, random)), random) for one in (people, control))
+    right, wrong = (
+        right_links(release, one, nearest_classes(release, with_one_wrong_qid(one, random)), random) for one in (people, control)
+    )
     return Guesses("linkage", None, NOISY, len(people), right, len(control), wrong, accepted=1 / k)
 
 
-def noisy(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
+def with_one_wrong_qid(people: AttackedPeople, random: np.random.Generator) -> AttackedPeople:
     """Return people with one quasi-identifier each replaced by that of another person."""
     wrong, other = random.integers(0, max(len(people.fits), 1), len(people)), random.permutation(len(people))
     fits = tuple(np.where((wrong == place)[:, None], one[other], one) for place, one in enumerate(people.fits))

@@ -162,11 +162,11 @@ def scale_of(values: Sequence[float]) -> Scale:
     known = [value for value in values if value is not None]
     high = max(known, default=1.0)
     if known and min(known) > 0 and high / min(known) >= WIDE:
-        return logarithmic(min(known), high)
-    return linear(high)
+        return logarithmic_scale(min(known), high)
+    return linear_scale(high)
 
 
-def linear(high: float, wanted: int = 5) -> Scale:
+def linear_scale(high: float, wanted: int = 5) -> Scale:
     """Return a linear scale from 0 to a round number at or above ``high``.
 
     It has about ``wanted`` steps.
@@ -181,7 +181,7 @@ def linear(high: float, wanted: int = 5) -> Scale:
     return Scale(0.0, step * count, tuple(float(f"{step * number:.12g}") for number in range(count + 1)))
 
 
-def logarithmic(low: float, high: float) -> Scale:
+def logarithmic_scale(low: float, high: float) -> Scale:
     """Return a logarithmic scale over whole powers of ten, or over 1, 2 and 5 times a power.
 
     The latter is for scales of few powers.
@@ -195,7 +195,7 @@ def logarithmic(low: float, high: float) -> Scale:
     return Scale(first, last, tuple(within if len(within) <= 7 else decades[:: len(decades) // 8 + 1]), log=True)
 
 
-def short(value: float) -> str:
+def short_figure(value: float) -> str:
     """Write a figure in few characters: 1.5 M, 20 k, 0.25."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if abs(value) >= unit:
@@ -252,7 +252,7 @@ class Chart:
     title: str
     note: str
     series: Mapping[str, Sequence[float | None]]
-    spelt: Callable[[float], str] = short
+    spelt: Callable[[float], str] = short_figure
     styles: Mapping[str, ChartStyle] = field(default_factory=dict)
     missing: str = "not measured"
 
@@ -306,7 +306,7 @@ class Axes:
         return [*parts, text((LEFT + self.right) / 2, self.bottom + 32, how, "soft", "middle", 11)]
 
 
-def mark(look: ChartStyle, x: float, y: float) -> str:
+def draw_mark(look: ChartStyle, x: float, y: float) -> str:
     """Draw the mark of a point; its shape identifies the series where colours do not."""
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",
@@ -321,7 +321,7 @@ def mark(look: ChartStyle, x: float, y: float) -> str:
     return f"{shapes[look.slot % SHAPES]} {paint('paper' if hollow else look.colour, look.colour)} stroke-width='1.6'/>"
 
 
-def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
+def draw_legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
     """Draw a legend in one row from ``x``; return its elements and where the row ends."""
     parts = []
     for name, look, _ in chart.named:
@@ -338,7 +338,7 @@ LONGEST = 24
 LEGEND = 22
 
 
-def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
+def bar_chart(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
     """Return a chart of horizontal bars: a group per name, a bar per series, with its figure.
 
     Args:
@@ -363,7 +363,7 @@ def bars(chart: Chart, names: Sequence[str], *, most: float | None = None, chose
     bottom = top + len(names) * (rows + BETWEEN_ROWS)
     parts.append(f"<line x1='{left:.1f}' x2='{left:.1f}' y1='{top - 4}' y2='{bottom - BETWEEN_ROWS + 4}' {paint(stroke='edge')}/>")
     if len(chart.series) > 1:
-        parts += legend(chart, left, bottom + 12)[0]
+        parts += draw_legend(chart, left, bottom + 12)[0]
         bottom += LEGEND
     return Picture(chart.title, chart.note, max(WIDTH, left + long + written + 16), bottom, "".join(parts))
 

@@ -17,10 +17,10 @@ from core.charts.chart import (
     ChartStyle,
     Picture,
     Scale,
-    mark,
+    draw_mark,
     paint,
     scale_of,
-    short,
+    short_figure,
     text,
     width_of,
 )
@@ -40,7 +40,7 @@ class ChartPoint:
     leads_to: str = ""
 
 
-def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short) -> Picture:
+def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short_figure) -> Picture:
     """Return a scatter chart of points over two figures.
 
     Args:
@@ -50,7 +50,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
         axis: What the figure across is.
         spelt: Writes a figure across.
     """
-    chart = Chart(title, note, {title: [one.up for one in points]}, short)
+    chart = Chart(title, note, {title: [one.up for one in points]}, short_figure)
     across = scale_of([0.0, *(one.across for one in points)])
     axes = Axes(scale_of([0.0, *chart.known_figures]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
     width = max(WIDTH, chart.heading_width)
@@ -58,7 +58,7 @@ def scatter(title: str, note: str, points: Sequence[ChartPoint], axis: str, spel
     for one in points:
         x, y = _x(across, one.across), axes.height(one.up)
         drawn = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>"] if one.chosen else []
-        drawn.append(mark(one.style, x, y))
+        drawn.append(draw_mark(one.style, x, y))
         drawn.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
         # A finger needs more room than a mark has.
         room = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='none' pointer-events='all'/>"
@@ -75,7 +75,7 @@ LINES_RIGHT, LABEL_GAP = 112, 14
 DASHED = " stroke-dasharray='5 4'"
 
 
-def lines(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
+def line_chart(chart: Chart, places: Sequence[str], axis: str, scale: Scale | None = None) -> Picture:
     """Return a line chart: a line per series over categories such as values of k.
 
     Args:
@@ -109,7 +109,7 @@ def _line(look: ChartStyle, points: Sequence[tuple[float, float] | None]) -> lis
     for point in points:
         path += "" if point is None else f"{pen}{point[0]:.1f} {point[1]:.1f}"
         pen = "M" if point is None else "L"
-    marks = [mark(look, *point) for point in points if point is not None]
+    marks = [draw_mark(look, *point) for point in points if point is not None]
     joined = f"<path d='{path}' {paint(stroke=look.colour)} stroke-width='2'{DASHED if look.quiet else ''}/>"
     return [joined, *marks] if marks else []
 
@@ -129,6 +129,6 @@ def _names(chart: Chart, axes: Axes) -> list[str]:
     ceiling = axes.bottom + 4
     for y, name, look in reversed(placed):
         ceiling = min(y, ceiling)
-        parts += [mark(look, axes.right + 12, ceiling), text(axes.right + 22, ceiling + 4, name)]
+        parts += [draw_mark(look, axes.right + 12, ceiling), text(axes.right + 22, ceiling + 4, name)]
         ceiling -= LABEL_GAP
     return parts

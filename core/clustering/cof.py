@@ -70,7 +70,7 @@ def room_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuffer
 
 
 @kernel
-def filled_up(size: int) -> int:
+def padded_size(size: int) -> int:
     """Return a number of records padded to full loop lanes; a small number stays as it is."""
     return size if 2 * size < LANES else -(-size // LANES) * LANES
 
@@ -134,7 +134,7 @@ def insert_nearest(gaps: Distances, row: int, size: int, count: int, keys: Dista
     # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
     for other in range(size):
         keys[other] = gaps[other] * MOST_CACHED_RECORDS + other
-    padded = filled_up(size)
+    padded = padded_size(size)
     for other in range(size, padded):
         keys[other] = np.iinfo(keys.dtype).max
     keys[row] = np.iinfo(keys.dtype).max
@@ -233,7 +233,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
     """Find each record's neighbours in a partition, and the length of the chain through them."""
     columns, held, alone, near, chains = room.columns, room.cached_distances, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
-    padded = filled_up(size)
+    padded = padded_size(size)
     for row in range(size):
         for qid in range(rows.shape[1]):
             columns[qid, row] = rows[start + row, qid]

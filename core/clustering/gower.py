@@ -99,7 +99,7 @@ def positions_in_range(domain: Domain) -> Rows:
     return np.append(placed, ABSENT)[: domain.size].astype(np.int32)
 
 
-def codes(domain: Domain) -> Rows:
+def category_codes(domain: Domain) -> Rows:
     """Return the categories of a domain's codes for points, shape (domain.size,); a null is negative."""
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
@@ -140,7 +140,7 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
     Nulls are negative.
     """
-    finest = codes(domain)
+    finest = category_codes(domain)
     if hierarchy is None:
         return [finest]
     levels = [groups.astype(np.int32) for groups in hierarchy.groups[:-1]]
@@ -189,7 +189,7 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
 
 
 @kernel
-def to_vantages(
+def measure_to_vantages(
     rows: Rows,
     order: NDArray[np.int64],
     segments: NDArray[np.int64],

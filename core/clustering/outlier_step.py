@@ -61,7 +61,7 @@ class OutlierStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Handled:
+class OutlierResult:
     """Classes after the outlier step, with counts of outliers and merged partitions.
 
     Attributes:
@@ -84,7 +84,7 @@ class Handled:
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> Handled:
+def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, unit: Unit = EVERY_RECORD) -> OutlierResult:
     """Move outliers out of their partitions, partition them, and keep every class at k or more.
 
     Args:
@@ -110,7 +110,7 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
     elif len(pool) and step.pool == "join":
         normal = again(_joined(points, normal, pool), normal)
     normal = without_failing(normal, small)
-    return Handled(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
+    return OutlierResult(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
 
 
 def _within_bounds(

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import Points, euclidean_points, kernel, to_vantages
+from core.clustering.gower import Points, euclidean_points, kernel, measure_to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.columns.domains import Domain
@@ -138,10 +138,10 @@ class VantageTree:
         """
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
         picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
-        to_vantages(points.rows, order, segments, picked, points.metric, distances)
+        measure_to_vantages(points.rows, order, segments, picked, points.metric, distances)
         if self.vantage != "random":
-            picked = chosen(order, segments, distances, draws[:, 1], self.vantage == "seed")
-            to_vantages(points.rows, order, segments, picked, points.metric, distances)
+            picked = pick_vantages(order, segments, distances, draws[:, 1], self.vantage == "seed")
+            measure_to_vantages(points.rows, order, segments, picked, points.metric, distances)
         near = near_sizes(sizes, self.k, self.split)
         return near if people is None else sizes_with_persons(order, segments, near, distances, people, self.k)
 
@@ -168,7 +168,7 @@ def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray
 
 
 @kernel
-def chosen(
+def pick_vantages(
     order: NDArray[np.int64], segments: NDArray[np.int64], distances: NDArray[np.int64], draws: NDArray[np.float64], weighted: bool
 ) -> NDArray[np.int64]:
     """Return a vantage point per segment: the farthest record, or one drawn by squared distance.
@@ -203,7 +203,7 @@ def chosen(
     return picked
 
 
-def canon(
+def canon_partition(
     records: NDArray[np.integer], domains: Sequence[Domain], tree: VantageTree, people: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
     """Partition records by CANON: the Euclidean distance of their scaled numerical QIDs.

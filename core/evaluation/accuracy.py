@@ -82,7 +82,7 @@ def folds_of(size: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(size) % FOLDS
 
 
-def majority(target: NDArray[np.int64]) -> float:
+def majority_share(target: NDArray[np.int64]) -> float:
     """Return the share of the most frequent code: the accuracy without any knowledge of a record."""
     return float(np.bincount(target).max() / len(target))
 
@@ -168,7 +168,7 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
     return drawn
 
 
-def counted_in(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
+def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
     """Return the estimated count of records for each query, shape (queries,).
 
     Each record counts by the share of its possible values that the query selects.

@@ -17,7 +17,7 @@ Numbers = NDArray[np.integer[Any]]
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-class SampleStanding(NamedTuple):
+class SampleUniqueness(NamedTuple):
     """Numbers of people with a unique combination, and with one that fewer than k have.
 
     Attributes:
@@ -29,7 +29,7 @@ class SampleStanding(NamedTuple):
     below: int
 
 
-class ColumnStanding(NamedTuple):
+class ColumnUniqueness(NamedTuple):
     """Numbers of people who are unique by a column, alone and with the known columns.
 
     Attributes:
@@ -38,12 +38,12 @@ class ColumnStanding(NamedTuple):
         without: By the other known columns.
     """
 
-    own: SampleStanding
-    together: SampleStanding
-    without: SampleStanding
+    own: SampleUniqueness
+    together: SampleUniqueness
+    without: SampleUniqueness
 
 
-class LevelStanding(NamedTuple):
+class LevelUniqueness(NamedTuple):
     """Numbers of people who are unique at one level of a hierarchy.
 
     Attributes:
@@ -55,8 +55,8 @@ class LevelStanding(NamedTuple):
 
     level: int
     groups: int
-    own: SampleStanding
-    together: SampleStanding
+    own: SampleUniqueness
+    together: SampleUniqueness
 
 
 def code_digests(codes: Numbers, column: int) -> Digests:
@@ -84,7 +84,7 @@ def summed_digests(columns: Iterable[Digests], people: int) -> Digests:
     return total
 
 
-def standing_of(digests: Digests, k: int) -> SampleStanding:
+def sample_uniqueness(digests: Digests, k: int) -> SampleUniqueness:
     """Count the people with a unique combination, and with one that fewer than k have.
 
     Args:
@@ -92,14 +92,14 @@ def standing_of(digests: Digests, k: int) -> SampleStanding:
         k: People that must share it.
     """
     if not len(digests):
-        return SampleStanding(0, 0)
+        return SampleUniqueness(0, 0)
     ordered = np.sort(digests)
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     sizes = np.diff(ends, prepend=-1)
-    return SampleStanding(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
+    return SampleUniqueness(int(np.count_nonzero(sizes == 1)), int(sizes[sizes < k].sum()))
 
 
-def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnStanding]:
+def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnUniqueness]:
     """Count the people who are unique by each column, alone and with the known columns.
 
     Args:
@@ -109,18 +109,18 @@ def column_standings(columns: Mapping[str, Digests], known: Sequence[str], k: in
     """
     people = len(next(iter(columns.values()))) if columns else 0
     total = summed_digests((columns[name] for name in known), people)
-    whole = standing_of(total, k)
+    whole = sample_uniqueness(total, k)
     found = {}
     for name, digests in columns.items():
-        own = standing_of(digests, k)
+        own = sample_uniqueness(digests, k)
         if name in known:
-            found[name] = ColumnStanding(own, whole, standing_of(total - digests, k) if len(known) > 1 else SampleStanding(0, 0))
+            found[name] = ColumnUniqueness(own, whole, sample_uniqueness(total - digests, k) if len(known) > 1 else SampleUniqueness(0, 0))
         else:
-            found[name] = ColumnStanding(own, standing_of(total + digests, k), whole if known else SampleStanding(0, 0))
+            found[name] = ColumnUniqueness(own, sample_uniqueness(total + digests, k), whole if known else SampleUniqueness(0, 0))
     return found
 
 
-def level_standings(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelStanding]:
+def level_uniqueness(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelUniqueness]:
     """Count the people who are unique at each level of a column's hierarchy.
 
     Args:
@@ -132,5 +132,5 @@ def level_standings(levels: Sequence[Numbers], others: Digests, column: int, k: 
     found = []
     for level, groups in enumerate(levels):
         digests = code_digests(groups, column)
-        found.append(LevelStanding(level, len(np.unique(groups)), standing_of(digests, k), standing_of(others + digests, k)))
+        found.append(LevelUniqueness(level, len(np.unique(groups)), sample_uniqueness(digests, k), sample_uniqueness(others + digests, k)))
     return found

@@ -66,7 +66,7 @@ class Meaning:
         return np.bincount(self.codes, weights=(counts / self.members)[self.labels], minlength=self.size).astype(np.float64)
 
 
-def itself(size: int) -> Meaning:
+def exact_meaning(size: int) -> Meaning:
     """Return the meaning of values that are published exactly: each label is the code of its number."""
     return Meaning(np.arange(size), np.arange(size), size, np.zeros(size))
 
@@ -219,7 +219,7 @@ def _number(text: str, domain: Domain) -> float:
     return float("nan") if found is None else float(found[0])
 
 
-def generalised(meaning: Meaning, counts: NDArray[np.int64]) -> float:
+def mean_ncp(meaning: Meaning, counts: NDArray[np.int64]) -> float:
     """Return the mean NCP of the released records (Xu et al. 2006)."""
     return float(np.dot(meaning.costs, counts) / counts.sum())
 

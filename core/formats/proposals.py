@@ -133,7 +133,7 @@ class Proposal:
         return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
-def propose(profile: ColumnProfile) -> Proposal:
+def propose_role(profile: ColumnProfile) -> Proposal:
     """Propose a role for a column from its profile.
 
     No column is published whose values name people, and no other column is thrown away.
@@ -268,9 +268,9 @@ def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
         case "date" | "timestamp":
             return "{date: [day, month, quarter, year, decade]}", ""
         case "integer" if _is_code(profile):
-            return f"{{widths: [{', '.join(ranks(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
+            return f"{{widths: [{', '.join(code_bin_sizes(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
         case "integer" | "double":
-            return f"{{widths: [{', '.join(widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
+            return f"{{widths: [{', '.join(bin_widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
         case "text":
             code = (profile.digits or profile.coded or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
             kept = range(profile.longest, 0, -1) if code else [max(profile.longest, 1)]
@@ -283,12 +283,12 @@ def _is_code(profile: ColumnProfile) -> bool:
     return bool(set(words(profile.name)) & CODES)
 
 
-def ranks(distinct: int) -> list[str]:
+def code_bin_sizes(distinct: int) -> list[str]:
     """Return the numbers of neighbouring values per bin by level: 1, 4, 16, … below half the values."""
     return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
 
 
-def widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
+def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
     """Return nesting bin widths (…, 1, 5, 10, 50, …) up to the span, at most six.
 
     The coarsest are kept. Whole numbers begin with 1, which keeps the values. Other numbers begin with about a hundredth of the span. Their

@@ -35,7 +35,7 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScannedRange:
     """Scan result of a range of a CSV file.
 
     Attributes:
@@ -49,7 +49,7 @@ class Scanned:
     closed: bool
 
 
-def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> Scanned:
+def scan_range(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> ScannedRange:
     """Scan a range of a CSV file for quotes and ends of records.
 
     Args:
@@ -76,7 +76,7 @@ def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -
         quotes, place, past = quotes + len(looked.quotes), place + len(block), (past + block)[-2:]
         block = following
     outside, within = (Beginning(ends[one], regular[one], tuple(sorted(endings[one])), ended[one]) for one in (0, 1))
-    return Scanned(quotes, (outside, within), past.endswith(b"\n"))
+    return ScannedRange(quotes, (outside, within), past.endswith(b"\n"))
 
 
 class _Block:
@@ -122,7 +122,7 @@ class _Block:
         return bool(np.isin(found, self._borders).all())
 
 
-def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
+def record_starts(ranges: Sequence[tuple[int, ScannedRange]]) -> list[int] | None:
     """Return where ranges of complete records begin, the end of the header first.
 
     None where quotes do not decide it.
@@ -143,7 +143,7 @@ def record_starts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
     return None if quotes % 2 or not found else found
 
 
-def records_of(ranges: Sequence[Scanned]) -> int:
+def records_of(ranges: Sequence[ScannedRange]) -> int:
     """Return the number of records of a file from its scanned ranges, the header included.
 
     Args:

@@ -38,7 +38,7 @@ def escape_csv_text(text: str) -> str:
     return MARK + within if _FRONT_HERE.match(text) else within
 
 
-def read_back(text: str) -> str:
+def unescape_csv_text(text: str) -> str:
     """Return the original of a text that ``escape_csv_text`` escaped."""
     return _BACK_HERE.sub(_BARE, text.removeprefix(MARK))
 
@@ -49,13 +49,13 @@ def escaped_csv_sql(column: str) -> str:
     return f"CASE WHEN regexp_matches({column}, {_literal(_FRONT)}) THEN '''' || {within} ELSE {within} END"
 
 
-def read_back_sql(column: str) -> str:
+def unescaped_csv_sql(column: str) -> str:
     """Return the SQL expression that restores the escaped text of a column."""
     bare = f"CASE WHEN {column}[1] = '''' THEN {column}[2:] ELSE {column} END"
     return f"regexp_replace({bare}, {_literal(_AFTER + MARK + _THEN)}, {_literal(_BARE)}, 'g')"
 
 
-def header(names: Sequence[str], delimiter: str) -> str:
+def csv_header(names: Sequence[str], delimiter: str) -> str:
     """Return the header line of a CSV file.
 
     Names that could fall apart under any delimiter are quoted.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, Extent, Level, labelled, numbered
+from core.hierarchies.levels import DraftLevels, Extent, Level, group_numbers, level_of_labels
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy
 
@@ -79,7 +79,7 @@ def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: 
     below, above = _beyond(days, spec)
     if spec.hides and len(keys):
         keys = np.where(below, keys.min() - 1, np.where(above, keys.max() + 1, keys))
-    groups, firsts = numbered(keys)
+    groups, firsts = group_numbers(keys)
     labels = _labels(days[firsts], unit)
     for beyond, label in zip((below, above), spec.end_labels, strict=True):
         if label is not None:
@@ -162,7 +162,9 @@ def prefix_levels(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
     longest = int(lengths.max(initial=0))
     merged = spec.prefix[0] >= longest and not spec.hides
-    levels = tuple(labelled(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:])
+    levels = tuple(
+        level_of_labels(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:]
+    )
     return DraftLevels(levels, len(text))
 
 

@@ -57,7 +57,7 @@ class DraftLevels:
     numeric: bool = False
 
 
-def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def group_numbers(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Assign numbers to groups of equal keys, by first appearance.
 
     Args:
@@ -79,7 +79,7 @@ def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
     return number[inverse], firsts[order]
 
 
-def labelled(published: pa.Array) -> Level:
+def level_of_labels(published: pa.Array) -> Level:
     """Build a level in which values with equal labels share a group.
 
     Args:
@@ -111,9 +111,9 @@ def spellings(values: pa.Array) -> list[pa.Array]:
     if pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_date(kind):
         return [(values.cast(pa.date32()) if pt.is_date(kind) else values).cast(pa.string())]
     if pt.is_floating(kind):
-        return [_numpy_text(values), _trimmed(plain(values))]
+        return [_numpy_text(values), _trimmed(plain_decimals(values))]
     if pt.is_decimal(kind):
-        written = plain(values)
+        written = plain_decimals(values)
         return [written, _trimmed(written)]
     if pt.is_timestamp(kind):
         spaced = _stamped(values)
@@ -134,7 +134,7 @@ def as_text(values: pa.Array) -> pa.Array:
     return known.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
 
 
-def plain(values: pa.Array) -> pa.Array:
+def plain_decimals(values: pa.Array) -> pa.Array:
     """Write floats and decimals without exponent; a float as its shortest exact text.
 
     Args:
@@ -194,7 +194,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     if pt.is_integer(values.type):
         fits = not pt.is_uint64(values.type) or (pc.max(values).as_py() or 0) < _ROOM
         return np.asarray(values).astype(np.int64 if fits else object), 0
-    text = plain(values)
+    text = plain_decimals(values)
     head = pc.replace_substring_regex(text, r"\..*$", "")
     tail = pc.utf8_rtrim(pc.replace_substring_regex(text, r"^[^.]*\.?", ""), "0")
     places = pc.max(pc.binary_length(tail)).as_py() or 0
@@ -204,7 +204,7 @@ def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
     return _objects(int(text) for text in digits.to_pylist()), places
 
 
-def scaled(number: Decimal, places: int) -> int:
+def scaled_integer(number: Decimal, places: int) -> int:
     """Return ``number * 10**places`` as an integer."""
     whole = Fraction(number) * 10**places
     if whole.denominator != 1:
@@ -213,7 +213,7 @@ def scaled(number: Decimal, places: int) -> int:
     return int(whole)
 
 
-def widened(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
+def multiplied_without_overflow(whole: ScaledIntegers, factor: int, reach: int) -> ScaledIntegers:
     """Multiply ascending integers by a factor without overflow.
 
     They become Python integers where the results, moved by ``reach``, could overflow 64 bits.

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import DraftLevels, labelled, spellings
+from core.hierarchies.levels import DraftLevels, level_of_labels, spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
 from schemas.hierarchies.kinds import TreeHierarchy, entry_of
@@ -92,7 +92,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
     if inner and len(inner[-1].unique()) == 1:
         # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
-    return DraftLevels(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
+    return DraftLevels(tuple(level_of_labels(column.take(rows)) for column in inner), len(domain.values))
 
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ LEAST_BEGINNING = 2
 
 
 @dataclass(frozen=True)
-class Placed:
+class UnlistedRows:
     """Rows for values that a hierarchy lacked, and how many were found in each way.
 
     Attributes:
@@ -34,7 +34,7 @@ class Placed:
     others: int
 
 
-def placed(missing: Sequence[str], rows: Sequence[Row]) -> Placed:
+def rows_for_unlisted_values(missing: Sequence[str], rows: Sequence[Row]) -> UnlistedRows:
     """Find a hierarchy row for each missing value.
 
     Args:
@@ -56,7 +56,7 @@ def placed(missing: Sequence[str], rows: Sequence[Row]) -> Placed:
             labels, why = _others(rows), "others"
         found.append((value, *labels))
         counts[why] += 1
-    return Placed(tuple(found), **counts)
+    return UnlistedRows(tuple(found), **counts)
 
 
 def _folded(text: str) -> str:

@@ -22,11 +22,11 @@ from core.hierarchies.levels import (
     Level,
     ScaledIntegers,
     decimal_text,
-    numbered,
-    plain,
-    scaled,
+    group_numbers,
+    multiplied_without_overflow,
+    plain_decimals,
+    scaled_integer,
     scaled_integers,
-    widened,
 )
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
@@ -62,10 +62,10 @@ def widths_levels(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
     whole, used = (np.arange(len(values)), 0) if spec.encode else scaled_integers(values)
     ends = (spec.bottom, spec.top)
     places = max(used, *(decimals(number) for number in (*spec.widths, spec.origin, *ends) if number is not None))
-    bottom, top = (None if end is None else scaled(end, places) for end in ends)
-    origin, sizes = scaled(spec.origin, places), [scaled(width, places) for width in spec.widths]
+    bottom, top = (None if end is None else scaled_integer(end, places) for end in ends)
+    origin, sizes = scaled_integer(spec.origin, places), [scaled_integer(width, places) for width in spec.widths]
     step = 10 ** (places - used)
-    whole = widened(whole, step, abs(origin) + abs(bottom or 0) + abs(top or 0) + 2 * sizes[-1])
+    whole = multiplied_without_overflow(whole, step, abs(origin) + abs(bottom or 0) + abs(top or 0) + 2 * sizes[-1])
     merged = sizes[0] <= step and not spec.hides
     levels = []
     for width, size in list(zip(spec.widths, sizes, strict=True))[merged:]:
@@ -104,7 +104,7 @@ def _binned(kind: pa.DataType, whole: ScaledIntegers, grid: _Grid) -> Level:
     bins = (whole - grid.origin) // grid.size
     below, above = _beyond(whole, grid)
     # The domain ascends, so that the values beyond an end are neighbours.
-    groups, firsts = numbered(np.where(below, bins[:1] - 1, np.where(above, bins[-1:] + 1, bins)))
+    groups, firsts = group_numbers(np.where(below, bins[:1] - 1, np.where(above, bins[-1:] + 1, bins)))
     under, over = below[firsts], above[firsts]
     low = bins[firsts] * grid.size + grid.origin
     high = low + grid.size
@@ -155,11 +155,11 @@ def _without_ends(bounds: Bounds, under: Flags, over: Flags) -> Bounds:
 
 def _ranked(values: pa.Array, bins: NDArray[np.int64]) -> Level:
     """Build the level that groups values by bins of their ranks."""
-    groups, firsts = numbered(bins)
+    groups, firsts = group_numbers(bins)
     # Observed values, not the edges of bins of ranks: a rank means nothing to who reads the release.
     lasts = np.append(firsts[1:], len(bins))[: len(firsts)] - 1
     bounds = values.take(pa.array(firsts)), values.take(pa.array(lasts))
-    texts = [bound.cast(pa.string()) if pt.is_integer(bound.type) else plain(bound) for bound in bounds]
+    texts = [bound.cast(pa.string()) if pt.is_integer(bound.type) else plain_decimals(bound) for bound in bounds]
     return Level(groups, _interval(texts[0], texts[1], "]"), len(firsts), bounds)
 
 

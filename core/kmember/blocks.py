@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.kmember.class_dissolution import dissolve, split_grown
-from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, seated, sit_down, stand_up
-from core.kmember.growing import grow
+from core.kmember.class_dissolution import dissolve_classes, split_grown
+from core.kmember.classes import Classes, add_to_class, build_classes, cost_with, costs_with, persons_in, remove_from_class, reprice_class
+from core.kmember.growing import grow_classes
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, kernel, price_with, set_label_price
 from core.recoding.price_kernels import SIZE, Numbers, Prices, RankPositions, ascending_order, greatest, whole
 
@@ -15,7 +15,7 @@ Step = tuple[int, int, int]
 
 
 @kernel
-def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
+def make_best_steps(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
     """Make the best move or swap of each record of a block once; return the number of steps made.
 
     Only steps that lower the price are made.
@@ -29,13 +29,13 @@ def exchange(records: CodedRecords, prices: Prices, classes: Classes, k: int) ->
             gain, number, other = _best_swap(records, prices, classes, k, row, (gain, number, other))
         if gain <= 0:
             continue
-        stand_up(classes, row)
+        remove_from_class(classes, row)
         if other >= 0:
-            stand_up(classes, other)
-            sit_down(classes, other, own)
-        sit_down(classes, row, number)
-        measure(records, prices, classes, own)
-        measure(records, prices, classes, number)
+            remove_from_class(classes, other)
+            add_to_class(classes, other, own)
+        add_to_class(classes, row, number)
+        reprice_class(records, prices, classes, own)
+        reprice_class(records, prices, classes, number)
         steps += 1
     return int(steps)
 
@@ -204,7 +204,7 @@ def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices)
             continue
         if end - first >= 2 * k:
             numbers = np.arange(names, names + (end - first) // k)
-            names += grow(records, order[first:end], k, prices, found, numbers, words)
+            names += grow_classes(records, order[first:end], k, prices, found, numbers, words)
         first = whole(end)
     return _dense(found)
 
@@ -219,11 +219,11 @@ def _better(
         The class of each record, shape (n,); what they cost; and what they publish.
     """
     before = owners.copy()
-    classes = seated(records, prices, owners, k)
+    classes = build_classes(records, prices, owners, k)
     cost, published = _total(classes, prices), _total(classes, told)
     for _ in range(passes):
-        gone = dissolve(records, prices, classes)
-        steps = exchange(records, prices, classes, k)
+        gone = dissolve_classes(records, prices, classes)
+        steps = make_best_steps(records, prices, classes, k)
         figures[0] += steps
         figures[1] += gone
         figures[2] += split_grown(records, prices, classes, k)

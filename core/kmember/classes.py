@@ -17,7 +17,7 @@ from core.kmember.set_labels import (
     copy_set_label,
     kernel,
     price_with,
-    room_of,
+    set_label_arrays,
     set_label_price,
 )
 from core.kmember.tables import price_values
@@ -63,7 +63,7 @@ class Classes(NamedTuple):
 
 
 @kernel
-def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
+def build_classes(records: CodedRecords, prices: Prices, owners: RankPositions, k: int) -> Classes:
     """Build the classes of a block from the class of each record.
 
     Args:
@@ -81,7 +81,7 @@ def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int)
     values = records.firsts.shape[0]
     table = (values, sizes.shape[0]) if values * sizes.shape[0] <= MOST_COSTS else (0, 0)
     # One more, where a set label stands while it changes. A count below 0 is that of none: nothing is priced yet.
-    set_labels, cores = room_of(sizes.shape[0] + 1, columns, words), room_of(sizes.shape[0] + 1, columns, words)
+    set_labels, cores = set_label_arrays(sizes.shape[0] + 1, columns, words), set_label_arrays(sizes.shape[0] + 1, columns, words)
     set_labels.counts[:], cores.counts[:] = -1, -1
     made = Classes(
         owners,
@@ -92,21 +92,21 @@ def seated(records: CodedRecords, prices: Prices, owners: RankPositions, k: int)
         set_labels,
         cores,
         np.zeros(size, np.int64),
-        room_of(size, columns, words),
+        set_label_arrays(size, columns, words),
         np.array([most], np.int64),
         np.zeros(table, np.int32),
         np.zeros(table, np.int32),
         np.zeros_like(sizes),
     )
     for row in range(size):
-        sit_down(made, row, owners[row])
+        add_to_class(made, row, owners[row])
     for number in range(sizes.shape[0]):
-        measure(records, prices, made, number)
+        reprice_class(records, prices, made, number)
     return made
 
 
 @kernel
-def sit_down(classes: Classes, row: int, number: int) -> None:
+def add_to_class(classes: Classes, row: int, number: int) -> None:
     """Add a record that is in no class to a class."""
     seat = classes.sizes[number]
     classes.owners[row], classes.seats[row], classes.members[number, seat] = number, seat, row
@@ -114,7 +114,7 @@ def sit_down(classes: Classes, row: int, number: int) -> None:
 
 
 @kernel
-def stand_up(classes: Classes, row: int) -> None:
+def remove_from_class(classes: Classes, row: int) -> None:
     """Remove a record from its class; the last member takes its position."""
     number, seat = classes.owners[row], classes.seats[row]
     last = classes.members[number, classes.sizes[number] - 1]
@@ -123,7 +123,7 @@ def stand_up(classes: Classes, row: int) -> None:
 
 
 @kernel
-def measure(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
+def reprice_class(records: CodedRecords, prices: Prices, classes: Classes, number: int) -> None:
     """Recompute the label and price of a class, as it is and without each of its records."""
     size, members = classes.sizes[number], classes.members[number]
     if size == 0:

@@ -11,20 +11,22 @@ from core.kmember.set_labels import (
     NEVER,
     CodedRecords,
     SetLabels,
-    begin,
     copy_set_label,
+    extend_set_label,
     kernel,
     price_with,
-    room_of,
+    set_label_arrays,
     set_label_price,
-    take_into,
+    start_set_label,
 )
 from core.kmember.tables import price_values
 from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 
 @kernel
-def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int) -> int:
+def grow_classes(
+    records: CodedRecords, rows: RankPositions, k: int, prices: Prices, owners: RankPositions, numbers: Numbers, words: int
+) -> int:
     """Grow classes greedily: from a seed, always add the record that costs least.
 
     The last record not yet in a class is the next seed. Records too few for a class join the classes whose price they raise least.
@@ -43,7 +45,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    set_labels, sizes = room_of(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
+    set_labels, sizes = set_label_arrays(most + 1, records.positions.shape[1], words), np.zeros(most, np.int64)
     made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
         filled, size = _grow_one(records, left, size, k, prices, set_labels, made, costs)
@@ -56,7 +58,7 @@ def grow(records: CodedRecords, rows: RankPositions, k: int, prices: Prices, own
     for at in range(size):
         nearest = _cheapest(records, whole(left[at]), prices, set_labels, sizes, made)
         owners[left[at]] = numbers[nearest]
-        take_into(set_labels, nearest, records, whole(left[at]))
+        extend_set_label(set_labels, nearest, records, whole(left[at]))
         sizes[nearest] += 1
     return int(made)
 
@@ -74,7 +76,7 @@ def _grow_one(
     size = _seed(records, left, size)
     if size == end:
         return 0, end
-    begin(set_labels, made, records, whole(left[size]))
+    start_set_label(set_labels, made, records, whole(left[size]))
     # The last set label is what the class was before; none has a count below 0.
     price, before = whole(0), whole(set_labels.low.shape[0] - 1)
     set_labels.counts[before] = -1
@@ -86,7 +88,7 @@ def _grow_one(
         size -= 1
         left[best], left[size] = left[size], left[best]
         copy_set_label(set_labels, made, set_labels, before)
-        take_into(set_labels, made, records, whole(left[size]))
+        extend_set_label(set_labels, made, records, whole(left[size]))
     return end - size, size
 
 

@@ -109,7 +109,7 @@ class Members:
         """
         return self._worked_on(None, effort)
 
-    def bettered(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
+    def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
         """Improve classes of any origin where all records together then cost less.
 
         The steps are those of ``clustered``.

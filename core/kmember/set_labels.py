@@ -71,7 +71,7 @@ class SetLabels(NamedTuple):
 
 
 @kernel
-def room_of(size: int, columns: int, words: int) -> SetLabels:
+def set_label_arrays(size: int, columns: int, words: int) -> SetLabels:
     """Allocate arrays for a number of set labels."""
     return SetLabels(
         np.zeros((size, columns), np.int32),
@@ -88,7 +88,7 @@ def bitset_words_for(records: CodedRecords) -> int:
 
 
 @kernel
-def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
+def start_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
     """Set a label to that of a single record."""
     for word in range(set_labels.values.shape[1]):
         set_labels.values[at, word] = 0
@@ -101,7 +101,7 @@ def begin(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> No
 
 
 @kernel
-def take_into(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
+def extend_set_label(set_labels: SetLabels, at: int, records: CodedRecords, row: int) -> None:
     """Extend a set label by one record."""
     for column in range(records.positions.shape[1]):
         place, bit = records.positions[row, column], records.bits[row, column]

@@ -47,11 +47,11 @@ def fail_unsafe_unions(
         return new
     parts = [RecodedPart.of(level, ~level.failing) for level in (*levels, new)]
     failing = new.failing.copy()
-    failing[~new.failing] = unsafe(parts, promise, hierarchies)[-1]
+    failing[~new.failing] = unsafe_cells(parts, promise, hierarchies)[-1]
     return replace(new, failing=failing)
 
 
-def unsafe(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+def unsafe_cells(parts: Sequence[RecodedPart], promise: Promise, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
     """Return for each part a mask of the cells in classes that fail as unions of parts.
 
     No cell is marked where a union of safe classes is always safe.
@@ -94,7 +94,7 @@ Find = Callable[[Residual], SearchResult | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Leveller:
+class NodeEvaluator:
     """Counter and evaluator of the cells of a node, by hierarchies and promise.
 
     Attributes:
@@ -157,7 +157,7 @@ class FailingCells:
 
 
 def transform_locally(
-    first: ResidualLevel, left: Residual, rounds: int, leveller: Leveller, find: Find
+    first: ResidualLevel, left: Residual, rounds: int, leveller: NodeEvaluator, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
     """Anonymise residual records again, pass by pass, each at the best node for them.
 

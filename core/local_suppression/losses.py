@@ -103,7 +103,7 @@ def part_charge(
     return total
 
 
-def measured(
+def objective_value(
     objective: str, parts: Sequence[RecodedPart], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
     weights: Sequence[float] = (),
 ) -> dict[str, float]:  # fmt: skip

@@ -12,7 +12,7 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
 from core.local_suppression.cell_suppression import Bools, CellSuppression, fewest_suppressed_cells
-from core.local_suppression.local_transformation import Leveller, unsafe
+from core.local_suppression.local_transformation import NodeEvaluator, unsafe_cells
 from core.local_suppression.recoding import RecodedPart
 from core.local_suppression.residual import Integers, RareCombinations, Residual, ResidualLevel
 from core.losses.losses import group_penalties
@@ -30,7 +30,7 @@ negative for none; and how many masks there are."""
 
 
 @dataclass(frozen=True, eq=False)
-class Lenders:
+class MaskableClasses:
     """Published classes of one part that may be masked together with suppressed records.
 
     Attributes:
@@ -49,7 +49,7 @@ class Lenders:
         return int(self.classes.max(initial=-1)) + 1
 
 
-def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
+def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
     """Choose published classes to mask with the suppressed records, so that the mask has k units.
 
     Return the masked combinations of each part, or None if no mask is safe and worth its loss.
@@ -96,18 +96,18 @@ def give_back(left: RareCombinations, lenders: Sequence[Lenders], promise: Promi
     return given(order[:high])
 
 
-def _starts(lenders: Sequence[Lenders]) -> Integers:
+def _starts(lenders: Sequence[MaskableClasses]) -> Integers:
     """Return the number of each part's first class, and last the number of all classes."""
     return np.cumsum([0, *(lender.size for lender in lenders)])
 
 
-def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
+def _losses(lenders: Sequence[MaskableClasses]) -> NDArray[np.float64]:
     """Return the loss of masking each class of all parts."""
     lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
     return np.concatenate([np.empty(0), *lost])
 
 
-def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Integers) -> UnitsOf:
+def _units_of(left: RareCombinations, lenders: Sequence[MaskableClasses], counts: Integers) -> UnitsOf:
     """Return a function that counts the units of masks.
 
     Args:
@@ -128,7 +128,7 @@ def _units_of(left: RareCombinations, lenders: Sequence[Lenders], counts: Intege
 
 
 @dataclass(frozen=True, eq=False)
-class Treated:
+class TreatedRecords:
     """Result of a treatment: the published parts and the unpublished records.
 
     Attributes:
@@ -147,7 +147,9 @@ class Treated:
     dropped: tuple[Histogram, ...] = ()
 
 
-def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+def treat_suppressed(
+    levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: NodeEvaluator, domains: Sequence[Domain]
+) -> TreatedRecords:
     """Suppress cells of, mask or drop the records that are too rare after all passes.
 
     Suppressed cells are chosen by k alone, and so are masked records. A pool, or the mask, that turns out to break l or t is left out
@@ -183,7 +185,7 @@ def treat(levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment,
     return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
 
 
-def _broken(cells: RareCombinations, stars: CellSuppression, leveller: Leveller) -> Bools:
+def _broken(cells: RareCombinations, stars: CellSuppression, leveller: NodeEvaluator) -> Bools:
     """Return a mask of the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
@@ -208,7 +210,9 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
     return CellSuppression(starred, np.ones(len(starred), np.bool_), None)
 
 
-def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: Leveller) -> Treated:
+def _with_rest(
+    parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: NodeEvaluator
+) -> TreatedRecords:
     """Add the treated residual records to the parts.
 
     Classes are left out that would be unsafe together with others of equal labels.
@@ -216,22 +220,22 @@ def _with_rest(parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSup
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = RecodedPart.of(rest, published, stars.suppressed_cells)
-        failing = unsafe([*parts, last], leveller.promise, leveller.hierarchies)[-1]
+        failing = unsafe_cells([*parts, last], leveller.promise, leveller.hierarchies)[-1]
         if not failing.any():
-            return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
+            return TreatedRecords([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
         published[np.flatnonzero(published)[failing]], least = False, None
-    return Treated(list(parts), np.append(dropped, rest.cells.counts), least)
+    return TreatedRecords(list(parts), np.append(dropped, rest.cells.counts), least)
 
 
-def masked_with(left: RareCombinations, lenders: Sequence[Lenders], promise: Promise) -> list[Bools] | None:
+def masked_with(left: RareCombinations, lenders: Sequence[MaskableClasses], promise: Promise) -> list[Bools] | None:
     """Return a mask of each part's combinations to mask with suppressed ones; None without a safe mask."""
     whole = left.classes.union(np.ones(len(left.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
-    return give_back(left, lenders, promise)
+    return classes_to_mask(left, lenders, promise)
 
 
-def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[Domain]) -> RareCombinations:
+def combinations_of(level: ResidualLevel, leveller: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
     """Return the cells of a level, with the penalty that suppressing each QID would add."""
     codes = level.cells.codes
     penalties = [
@@ -242,7 +246,7 @@ def combinations_of(level: ResidualLevel, leveller: Leveller, domains: Sequence[
 
 
 def _starred(
-    levels: Sequence[ResidualLevel], left: Residual, leveller: Leveller, domains: Sequence[Domain], stars: bool
+    levels: Sequence[ResidualLevel], left: Residual, leveller: NodeEvaluator, domains: Sequence[Domain], stars: bool
 ) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
     """Suppress cells of the residual records at the node where it costs least.
 
@@ -258,13 +262,13 @@ def _starred(
     return min(tried, key=lambda one: one[2].cost(one[1]))
 
 
-def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+def _lenders(cells: RareCombinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> MaskableClasses:
     """Return the published combinations of a part as classes that may be masked."""
     rows = np.flatnonzero(published)
     mine = cells.take(rows)
     if starred is None:
-        return Lenders(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
-    return Lenders(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
+        return MaskableClasses(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
+    return MaskableClasses(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
 
 
 def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:

@@ -108,7 +108,7 @@ def c_avg(released: int, classes: int, k: int) -> float:
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 
-def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
+def united_losses(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
     """Return DM, DM* and C_avg from class sizes, where no record is suppressed.
 
     Fragments that publish the same labels are one class in the sizes.

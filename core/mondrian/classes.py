@@ -67,7 +67,7 @@ class RowTable:
         return self.classes(rules, np.zeros(len(self.codes), np.int64), 1)
 
 
-def of_people(cutting: Cutting, rows: RowTable) -> Cutting:
+def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
     """Return a cutting whose rules count persons by sensitive value instead of records.
 
     Without a person column, the same cutting is returned.

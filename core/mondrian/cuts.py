@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.halves import allowed, harmless
+from core.mondrian.halves import is_allowed_cut, keeps_without_disclosure
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
     NO_CUT,
@@ -19,11 +19,11 @@ from core.mondrian.rows import (  # fmt: skip
     Numbers,
     PersonsByRow,
     Rows,
-    doubled,
     find_extents,
     split,
     weigh,
     whole,
+    with_doubled_rows,
 )
 from core.mondrian.scores import cheapest_cut, score_of
 from core.privacy.kernels import Demands, kernel
@@ -70,15 +70,15 @@ def median_cut(
         half = (weight + 1) // 2
         tied = half - (left - room.sums[at])
         cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
-        return cut if allowed(rows, bounds, cut, half, weight, k, demands, people, room) else NO_CUT
+        return cut if is_allowed_cut(rows, bounds, cut, half, weight, k, demands, people, room) else NO_CUT
     if at < size - 1:
         cut = (qid, value, ALL_TIES)
-        if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
+        if is_allowed_cut(rows, bounds, cut, left, weight, k, demands, people, room):
             return cut
     # Where the median value is so frequent that nothing safe is left on its right, all of it may go there.
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
-        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, people, room):
+        if is_allowed_cut(rows, bounds, cut, left - room.sums[at], weight, k, demands, people, room):
             return cut
     return NO_CUT
 
@@ -178,7 +178,7 @@ def cut_of(
         prices: Of the score that prices every cut.
     """
     cut = choose_cut(rows, bounds, scale, score, mode, k, demands, people, room, prices)
-    if tried is not None and cut[0] >= 0 and not harmless(rows, bounds, cut, tried, people, room):
+    if tried is not None and cut[0] >= 0 and not keeps_without_disclosure(rows, bounds, cut, tried, people, room):
         return NO_CUT
     return cut
 
@@ -234,7 +234,7 @@ def cut_all(
             continue
         middle = split(rows, (first, end), cut, room)
         if depth + 2 > stack.shape[0]:
-            stack = doubled(stack)
+            stack = with_doubled_rows(stack)
         # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle

@@ -19,9 +19,9 @@ from core.columns.coding import PackedWords
 from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
-from core.mondrian.ranks import axes_scale, narrowed
+from core.mondrian.ranks import axes_scale, scale_of_fragment
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, doubled, split, whole
+from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole, with_doubled_rows
 from core.privacy.kernels import MODULES, Demands, is_compiled
 from core.privacy.promise import Promise
 
@@ -99,9 +99,9 @@ def cut_tree(
         middle = split(rows, (first, end), cut, room)
         nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
         if size + 2 > nodes.shape[0]:
-            nodes = doubled(nodes)
+            nodes = with_doubled_rows(nodes)
         if depth + 2 > stack.shape[0]:
-            stack = doubled(stack)
+            stack = with_doubled_rows(stack)
         stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
         stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
         depth += 2
@@ -110,7 +110,7 @@ def cut_tree(
 
 
 @kernel
-def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
+def leaves_of_ranks(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
     """Return the leaf of a cut tree that each row of ranks falls into, shape (rows,).
 
     Args:
@@ -156,7 +156,7 @@ class CutTree:
 
     def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
         """Return the leaf that each record falls into, shape (n,); ``ranks`` has the shape (n, QIDs)."""
-        found: NDArray[np.int64] = led(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
+        found: NDArray[np.int64] = leaves_of_ranks(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
         return found
 
     def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
@@ -197,7 +197,7 @@ def _tree(root: _Node) -> CutTree:
     return CutTree(qids, ranks, lefts)
 
 
-def multidimensional(
+def cut_tree_by_mondrian(
     cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
 ) -> CutTree:
     """Build the cut tree of fragments by Mondrian's cuts of a sample (Fig. 5).
@@ -220,7 +220,7 @@ def multidimensional(
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     # Cuts swap rows where they stand; the sample is still the caller's.
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
+    scale = scale_of_fragment(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room = room_for(cutting.axes, demands)
     prices = prices_for(cutting.axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
@@ -241,7 +241,7 @@ def multidimensional(
     return _tree(root)
 
 
-def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
+def cut_tree_by_quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
     """Build the cut tree of fragments by quantiles of the QID with most distinct values (Fig. 4).
 
     Ties go to the first QID in job order.

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from core.mondrian.rows import Bounds, Cut, CutBuffers, Numbers, PersonsByRow, Rows, is_left_of_cut, whole
-from core.privacy.kernels import Demands, keeps, kernel
+from core.privacy.kernels import Demands, class_keeps, kernel
 from core.privacy.refusals import refusal_discloses
 
 Spreads = tuple[int, int, int, int]
 
 
 @kernel
-def allowed(
+def is_allowed_cut(
     rows: Rows,
     bounds: Bounds,
     cut: Cut,
@@ -54,7 +54,7 @@ def allowed(
 
 
 @kernel
-def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
+def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
     """Return whether both halves keep l and t, and whether refusing the cut would disclose no value.
 
     Args:
@@ -172,8 +172,8 @@ def _spread_enough(
     if people is not None and demands.holder_bounds.columns_bounded[column]:
         persons = _persons(rows, bounds, cut, people)
         left_persons, right_persons = persons[0], persons[1]
-    kept = keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
-    kept = kept and keeps(right, right_persons, room.counts[1], room.present[1], right_size, column, demands)
+    kept = class_keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
+    kept = kept and class_keeps(right, right_persons, room.counts[1], room.present[1], right_size, column, demands)
     # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
     for index in range(left_size):
         room.counts[0, room.present[0, index]] = 0

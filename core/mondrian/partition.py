@@ -49,7 +49,7 @@ def persons_by_row(unit: Unit, sensitive: NDArray[np.integer[Any]]) -> PersonsBy
     return PersonsByRow(starts, persons, values, np.zeros(unit.size, np.int64), np.zeros(most, np.int64), np.zeros(1, np.int64))
 
 
-def unseen(persons: PersonsByRow) -> PersonsByRow:
+def with_own_marks(persons: PersonsByRow) -> PersonsByRow:
     """Return the same persons by row with scratch arrays of their own, for another thread.
 
     Another thread looks at other rows at the same time.
@@ -238,7 +238,7 @@ def partition(
     nodes = cut(0, rows, rows // (PARTS * threads), whose)
     scratch: SimpleQueue[PersonsByRow | None] = SimpleQueue()
     for number in range(threads):
-        scratch.put(whose if whose is None or number == 0 else unseen(whose))
+        scratch.put(whose if whose is None or number == 0 else with_own_marks(whose))
 
     def cut_part(bounds: tuple[int, int]) -> NDArray[np.int64]:
         mine = scratch.get()

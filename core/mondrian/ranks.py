@@ -118,7 +118,7 @@ def _scale_of(axes: Sequence[CutAxis]) -> CutScale:
     return CutScale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
 
 
-def narrowed(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
+def scale_of_fragment(axes: Sequence[CutAxis], ranks: NDArray[np.unsignedinteger[Any]]) -> CutScale:
     """Return the scale of a fragment: spans and distinct values of its own rows.
 
     See the paper's letter, section 5.

@@ -15,7 +15,7 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
-from core.mondrian.ranks import CutAxis, narrowed, ranks_of
+from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
 from core.mondrian.rows import CutDisclosure
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
@@ -109,7 +109,7 @@ class Cutting:
         """
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
-        scale = narrowed(self.axes, ranks) if self.of_fragment else None
+        scale = scale_of_fragment(self.axes, ranks) if self.of_fragment else None
         rules, mode, told = self.rules, self.mode, self.label_disclosure
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
@@ -185,8 +185,8 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
     See papers/distributed-mondrian.txt, section 6.
 
     Returns:
-        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`
-        corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
+        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them. Where two fragments publish the
+        same, `core.losses.losses.united_losses` corrects them. ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
         published, and ``gcp``, its mean per record and QID; ``gcp_held`` as if ranges and sets of the own values were published;
         ``ncp_distinct`` takes distinct values over the domain for every QID, also for numbers; ``c_avg``.
     """

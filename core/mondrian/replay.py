@@ -21,7 +21,7 @@ from core.losses.losses import c_avg
 from core.mondrian.classes import RowTable
 from core.mondrian.fragments import CutTree, cut_tree
 from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
-from core.mondrian.ranks import CutAxis, axes_scale, narrowed
+from core.mondrian.ranks import CutAxis, axes_scale, scale_of_fragment
 from core.mondrian.recoding import Cutting, PublishedClasses, publish, total_losses
 from core.mondrian.rows import Rows
 from core.recoding.labels import SUPPRESSED_VALUE
@@ -39,7 +39,7 @@ def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     whose = persons_by_row(given.unit, sensitive)
     rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
+    scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
     nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.kernel_demands, whose, room, prices)
@@ -47,7 +47,7 @@ def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
     return CutTree(qids, cuts, lefts)
 
 
-def together(one: Domain, other: Domain) -> Domain:
+def union_of_domains(one: Domain, other: Domain) -> Domain:
     """Return the union of two domains with the counts of the first one.
 
     The order of siblings is learnt from these counts.
@@ -81,7 +81,7 @@ def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domai
 
 
 @dataclass(frozen=True, eq=False)
-class Replayed:
+class ReplayedPartition:
     """Recoding, losses and counts of an earlier partition replayed on other records.
 
     Attributes:
@@ -103,7 +103,9 @@ class Replayed:
     failing: int
 
 
-def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None) -> Replayed:
+def replay_cells(
+    cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, unit: Unit | None = None
+) -> ReplayedPartition:
     """Recode cells by the leaves of an earlier tree, each a class; failing classes are suppressed.
 
     Args:
@@ -149,7 +151,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     loss = _losses(published, len(cutting.axes), promise.k, records, suppressed)
     loss["c_avg"] = c_avg(int(units.sum()), len(published.sizes), promise.k)
     penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
-    return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
+    return ReplayedPartition(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
 
 
 def _failing_together(rules: Rules, rows: RowTable, owners: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:

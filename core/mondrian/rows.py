@@ -180,7 +180,7 @@ def find_extents(rows: Rows, bounds: Bounds, scale: CutScale, room: CutBuffers) 
 
 
 @kernel
-def doubled(table: Numbers) -> Numbers:
+def with_doubled_rows(table: Numbers) -> Numbers:
     """Return a copy of a table with twice as many rows, the new ones empty.
 
     NumPy's own functions for it take long to compile.

@@ -9,7 +9,7 @@ from math import log
 
 import numpy as np
 
-from core.mondrian.halves import allowed
+from core.mondrian.halves import is_allowed_cut
 from core.mondrian.rows import (
     ALL_TIES,
     NO_CUT,
@@ -188,7 +188,7 @@ def cheapest_cut(
             cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
             if cost < least:
                 cut = (qid, room.values[index], ALL_TIES)
-                if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
+                if is_allowed_cut(rows, bounds, cut, left, weight, k, demands, people, room):
                     best, least = cut, cost
     return best
 

@@ -97,12 +97,12 @@ class ValueCounter:
         starts = _starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))
         if self._digests:
-            digests, counts = counted_together([*self._digests, digests], [*self._counts, counts])
+            digests, counts = sum_counts([*self._digests, digests], [*self._counts, counts])
         self._single, self._digests, self._counts, self.waiting = [], [], [], 0
         return digests, counts
 
 
-def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
+def sum_counts(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
     """Sum the counts of equal digests, and return the distinct digests in ascending order.
 
     The arrays given have the shape (n,) each.
@@ -114,7 +114,7 @@ def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
 
 
-def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
+def digest_totals(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
     """Return the number of distinct digests, the number of those that count once, and the total count.
 
     Args:

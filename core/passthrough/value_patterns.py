@@ -246,7 +246,7 @@ def nearly_unique(distinct: int, unique: int, values: int, persons: int | None) 
     return values > 1 and (2 * unique > values or 10 * distinct > 9 * most > 9)
 
 
-def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
+def identifying_patterns(name: str, texts: Sequence[str], distinct: int, unique: int, values: int, persons: int | None) -> list[str]:
     """Return the identifying patterns that a column's values look like; empty if none was found.
 
     Args:

@@ -128,7 +128,7 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
 
 
 @kernel
-def keeps(
+def class_keeps(
     weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
 ) -> bool:
     """Return whether a class keeps the privacy model in one sensitive column.
@@ -172,13 +172,13 @@ def keeps(
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
-    return close(weight, counts, column, demands) and held_by_few_persons(
+    return is_close(weight, counts, column, demands) and held_by_few_persons(
         persons, counts, present, size, column, demands.nulls[column], demands.holder_bounds
     )
 
 
 @kernel
-def close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
+def is_close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
     """Return whether a class's distribution is within t of the source's, by every distance.
 
     See Li et al. 2007.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
-from core.privacy.kernels import Demands, keeps
+from core.privacy.kernels import Demands, class_keeps
 from core.privacy.models import SLACK
 
 kernel = compiler("privacy.holders", "privacy.kernels", "privacy.refusals")
@@ -255,7 +255,7 @@ def _fails(
             counts[codes[at]] = held[at]
             present[values] = codes[at]
             values += 1
-    kept = keeps(size, size, counts, present, values, column, demands)
+    kept = class_keeps(size, size, counts, present, values, column, demands)
     for at in range(values):
         counts[present[at]] = 0
     return not kept

@@ -77,7 +77,7 @@ def least_class(threshold: Decimal) -> int:
     return ceil(1 / Fraction(threshold))
 
 
-def above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
+def records_above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
     """Return the number of records in classes with 1/size above a threshold, exactly.
 
     It is Σ f_j over these classes, the numerator of pRa and jRa (El Emam 2013).
@@ -91,7 +91,7 @@ def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
 
     pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16).
     """
-    exposed = above(table, table.sizes, threshold)
+    exposed = records_above(table, table.sizes, threshold)
     return {
         "prosecutor_max": 1 / int(table.sizes.min()),
         "prosecutor_mean": int(table.classes.sum()) / table.records,
@@ -111,7 +111,7 @@ def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
     return {
         "journalist_max": 1 / int(table.population.min()),
         "journalist_mean": max(drawn, marketer(table)),
-        "journalist_share_above": above(table, table.population, threshold) / table.records,
+        "journalist_share_above": records_above(table, table.population, threshold) / table.records,
     }
 
 

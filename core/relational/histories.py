@@ -51,7 +51,7 @@ def number_profiles(sums: Lanes) -> Profile:
     return Profile(numbers, max(int(new.sum()), 1))
 
 
-def joined(parts: Sequence[Profile]) -> NDArray[np.uint64]:
+def combine_profiles(parts: Sequence[Profile]) -> NDArray[np.uint64]:
     """Return one number per person that combines the profiles of all parts, shape (persons,).
 
     It is exact: where the product of the sizes exceeds 62 bits, the numbers combined so far are renumbered.

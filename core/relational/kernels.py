@@ -20,7 +20,7 @@ NOWHERE = np.uint32(0xFFFFFFFF)
 
 
 @kernel
-def mixed(value: np.uint64) -> np.uint64:
+def mix_bits(value: np.uint64) -> np.uint64:
     """Mix the bits of a number with the finaliser of SplitMix64.
 
     Steele, Lea and Flood, OOPSLA 2014.
@@ -38,14 +38,14 @@ def row_digest(
 
     Arguments are those of ``add_rows``.
     """
-    first, second = mixed(seeds[0]), mixed(seeds[1])
+    first, second = mix_bits(seeds[0]), mix_bits(seeds[1])
     for column in range(codes.shape[0]):
         group = np.uint64(groups[starts[column] + codes[column, row]])
-        first = mixed(first + group + np.uint64(0x9E3779B97F4A7C15))
-        second = mixed(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
+        first = mix_bits(first + group + np.uint64(0x9E3779B97F4A7C15))
+        second = mix_bits(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
     if below.shape[0]:
-        first = mixed(mixed(first + below[row, 0]) + below[row, 1])
-        second = mixed(mixed(second ^ below[row, 1]) + below[row, 0])
+        first = mix_bits(mix_bits(first + below[row, 0]) + below[row, 1])
+        second = mix_bits(mix_bits(second ^ below[row, 1]) + below[row, 0])
     return first, second
 
 
@@ -68,8 +68,8 @@ def digests_of_numbers(numbers: NDArray[np.uint64], seeds: Lanes) -> Lanes:
     """Return a digest of each number, shape (n, 2)."""
     found = np.empty((numbers.shape[0], 2), np.uint64)
     for place in range(numbers.shape[0]):
-        found[place, 0] = mixed(seeds[0] + mixed(numbers[place]))
-        found[place, 1] = mixed(seeds[1] ^ mixed(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
+        found[place, 0] = mix_bits(seeds[0] + mix_bits(numbers[place]))
+        found[place, 1] = mix_bits(seeds[1] ^ mix_bits(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
     return found
 
 

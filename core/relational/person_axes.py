@@ -44,7 +44,7 @@ def value_axis(hierarchy: Hierarchy, penalties: list[NDArray[np.float64]], ranks
     return PersonAxis(ranks + 1, groups, costs, weight)
 
 
-def number_axis(rows: Integers, weight: float) -> PersonAxis:
+def row_count_axis(rows: Integers, weight: float) -> PersonAxis:
     """Build the axis of persons' numbers of rows; ``rows`` has the shape (persons,)."""
     values, ranks = np.unique(rows, return_inverse=True)
     size = len(values)
