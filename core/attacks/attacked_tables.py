@@ -200,7 +200,7 @@ def wilson_interval(right: int, guesses: int, deviations: float = USUAL) -> tupl
 def advantage_interval(
     right: int, guesses: int, control_right: int, control_guesses: int, deviations: float = USUAL
 ) -> tuple[float, float, float]:
-    """Return the difference of two shares of right guesses, and its confidence interval.
+    """Return the share of right guesses minus the control group's share, and its interval.
 
     The interval is made of both score intervals (Newcombe, Stat. Med. 1998, method 10). Without guesses about the control group its share
     is 0: no person in it could be guessed.

@@ -21,9 +21,10 @@ FROM_LEFT_OUT_PERSONS = "the value of somebody who was left out with them"
 def inference_from_left_out_persons(
     release: AttackedRelease, column: str, labels: Codes, values: Codes, k: int, sample: int, random: np.random.Generator
 ) -> Guesses:
-    """Attack suppressed persons: guess each value from another suppressed person of the same combination.
+    """Simulate an attack on suppressed persons: guess a value from another suppressed person.
 
-    The combinations are those that k persons share and that were left out. The control group are persons of published classes.
+    Both persons have the same combination of quasi-identifiers. The combinations are those that k persons share and that were left out. The
+    control group are persons of published classes.
 
     Args:
         release: All of its records.
@@ -160,7 +161,7 @@ def inference_by_class(
     promised: Mapping[str, Any],
     missing: float = 0.0,
 ) -> list[Guesses]:
-    """Attack a sensitive column: guess the most frequent value of the fitting classes.
+    """Simulate the inference attack: guess the most frequent value of the fitting classes.
 
     Where no class fits, it is the most frequent value of the release.
 
@@ -201,7 +202,7 @@ def _by_class(release: AttackedRelease, column: str, people: AttackedPeople, mod
 
 
 def inference_by_learner(release: AttackedRelease, column: str, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Attack a sensitive column by naive Bayes, trained on the labels and values of the release."""
+    """Simulate the inference attack with naive Bayes, trained on a release's labels and values."""
     logs = _learnt(release, column)
     right, wrong = (_learner_right(logs, column, one) for one in (people, control))
     return Guesses("inference", column, BY_LEARNER, len(people), right, len(control), wrong)
@@ -263,7 +264,7 @@ def finer_halves(low: Codes, high: Codes, records: Codes) -> NDArray[np.bool_]:
 def downcoded_labels(
     column: str, low: Codes, high: Codes, records: Codes, owners: Codes, positions: Codes, source: Codes, random: np.random.Generator
 ) -> Guesses:
-    """Attack labels by downcoding: guess the half of a label in which a person's value lies.
+    """Simulate the downcoding attack: guess the half of a label in which a person's value lies.
 
     The control group are records of the source whose value the label covers.
 

@@ -39,7 +39,7 @@ class PairCounts:
 
 
 def singled_out_by_labels(release: AttackedRelease, k: int, sample: int, random: np.random.Generator) -> Guesses:
-    """Attack by predicates of labels: a guess is right if fewer than k records satisfy it.
+    """Simulate the attack by predicates of labels: a guess is right if fewer than k records satisfy it.
 
     Predicates are of one column, of two, and of all. The control group are combinations of two classes, which hold for no record or for a
     class.
@@ -80,7 +80,7 @@ def rare_pairs(release: AttackedRelease, column: str) -> PairCounts:
 
 
 def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: int, *, shared: bool, known: bool) -> Guesses:
-    """Attack by the rarest values of a column: a guess is right if a single record has the value.
+    """Simulate the attack by a column's rarest values: right if a single record has the value.
 
     Where the job promises that k people share values, it is right if fewer than k have it.
 
@@ -100,7 +100,7 @@ def singled_out_by_value(release: AttackedRelease, column: str, k: int, sample: 
 
 
 def singled_out_by_both(release: AttackedRelease, column: str, sample: int, random: np.random.Generator) -> Guesses:
-    """Attack by the rarest values within classes: right if one record has labels and value.
+    """Simulate the attack by the rarest values within classes: right if one record has labels and value.
 
     The control group are the same values in other classes.
     """
@@ -142,7 +142,7 @@ def persons_within(fits: Fits, persons: Codes | None) -> Codes:
 
 
 def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
-    """Attack by class labels in the source: right if fewer than k persons satisfy the labels.
+    """Simulate the attack by class labels in the source: right if fewer than k persons satisfy the labels.
 
     Labels that no person satisfies count as right too: then they are false.
     """
@@ -151,7 +151,7 @@ def singled_out_in_source(counts: Codes, control: Codes, k: int) -> Guesses:
 
 
 def singled_out_by_ends(column: str, counts: Codes, control: Codes, *, observed: bool) -> Guesses:
-    """Attack by ends of ranges: right if a single person has the value of the end.
+    """Simulate the attack by ends of ranges: right if a single person has the value of the end.
 
     Args:
         column: The quasi-identifier.
@@ -193,7 +193,7 @@ def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, ra
 def linkage_by_columns(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator, *, half: bool
 ) -> Guesses:
-    """Attack by linkage: link people to records by all quasi-identifiers, or by every second one."""
+    """Simulate the linkage attack: link people to records by all or half of the quasi-identifiers."""
     columns = range(0, len(people.fits), 2 if half else 1)
     right, wrong = (right_links(release, one, fitting_classes(release, one, columns), random) for one in (people, control))
     return Guesses("linkage", None, HALF if half else ALL, len(people), right, len(control), wrong, accepted=1 / k)
@@ -202,7 +202,7 @@ def linkage_by_columns(
 def linkage_with_noise(
     release: AttackedRelease, people: AttackedPeople, control: AttackedPeople, k: int, random: np.random.Generator
 ) -> Guesses:
-    """Attack by noisy linkage: one quasi-identifier of each person is wrong, the nearest class is taken.
+    """Simulate the linkage attack with one wrong quasi-identifier per person; take the nearest class.
 
     The wrong one is that of another person, as in an outside file with errors.
     """
@@ -233,7 +233,7 @@ def nearest_classes(release: AttackedRelease, people: AttackedPeople) -> Fits:
 
 
 def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, accepted: bool) -> Guesses:
-    """Attack by pseudonyms: right if fewer than k pseudonyms occur in the same set of classes.
+    """Simulate the attack by pseudonyms: right if fewer than k occur in the same set of classes.
 
     Args:
         release: All of its records.
@@ -274,10 +274,10 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def linkage_by_order(release: AttackedRelease, people: AttackedPeople, rows: Codes) -> Guesses:
-    """Attack by record order: guess which of two people in a class comes first from file positions.
+    """Simulate the attack by record order: guess from file positions which of two people is first.
 
-    A guess is right if the source has the same person first. The control attacker goes by the content of the two records, and not by their
-    positions: an order of content discloses nothing more.
+    Both people are in one class. A guess is right if the source has the same person first. The control attacker goes by the content of the
+    two records, and not by their positions: an order of content discloses nothing more.
 
     Args:
         release: Records in the order of their content, with their places in the files.
@@ -304,7 +304,7 @@ LEAST_DIGITS = 12
 
 
 def membership_by_class(release: AttackedRelease, people: AttackedPeople, control: AttackedPeople) -> Guesses:
-    """Attack on membership: guess that a person is in the source if a class fits.
+    """Simulate the membership attack: guess that a person is in the source if a class fits.
 
     k-anonymity does not promise to hide this.
     """
@@ -313,7 +313,7 @@ def membership_by_class(release: AttackedRelease, people: AttackedPeople, contro
 
 
 def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[str], published: Collection[str]) -> Guesses:
-    """Attack on membership by digests: right if the plain digest of a guessed value is published.
+    """Simulate the membership attack: right if the plain digest of a guessed value is published.
 
     Guesses are values of people of the source, and as many other values.
 
@@ -330,7 +330,7 @@ def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[s
 
 
 def digests_of_files(digests: Collection[str], published: Collection[str]) -> Guesses:
-    """Attack by file digests: right if the plain digest of a source file is published.
+    """Simulate the attack by file digests: right if the plain digest of a source file is published.
 
     It would confirm a guessed file as the source.
     """

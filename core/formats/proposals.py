@@ -81,7 +81,7 @@ class ColumnProfile:
 
     @property
     def uniqueness(self) -> float:
-        """Distinct values per value, at most 1."""
+        """Share of distinct values among all values, at most 1."""
         return min(self.distinct / self.values, 1.0) if self.values else 0.0
 
     @property

@@ -21,8 +21,8 @@ from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import disclosure_prices
-from core.mondrian.rows import CutDisclosure
+from core.mondrian.recoding import cut_label_prices
+from core.mondrian.rows import CutLabelPrices
 from core.order.sorting import order_of, order_of_digests
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Prices, RankPositions
@@ -59,7 +59,7 @@ class Effort:
 
     @classmethod
     def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
-        """Return the settings for an effort from 1.
+        """Return block size, divisions and passes for a job's effort, a number from 1.
 
         Args:
             records: How many there are: few can be looked at once more for the same time.
@@ -174,7 +174,7 @@ class Members:
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
         """Cut the records into blocks by Mondrian; return the block of each record, shape (n,)."""
-        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), disclosure_prices(self.labels, self.axes))
+        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), cut_label_prices(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
         most = block if self.unit.people is None else len(ranks)
         return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
@@ -184,13 +184,13 @@ class Members:
 
         The classes of a block are numbered one after the other.
         """
-        found, told = np.empty(len(ranks), np.int32), disclosure_prices(self.labels, self.axes)
+        found, told = np.empty(len(ranks), np.int32), cut_label_prices(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
         leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
-    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutDisclosure) -> RankPositions:
+    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutLabelPrices) -> RankPositions:
         """Cut some records down to ``least`` persons or records; return each record's leaf, shape (rows,).
 
         Each cut is the one that saves most.

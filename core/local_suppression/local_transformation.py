@@ -157,7 +157,7 @@ class FailingCells:
 
 
 def transform_locally(
-    first: ResidualLevel, left: Residual, rounds: int, leveller: NodeEvaluator, find: Find
+    first: ResidualLevel, left: Residual, rounds: int, evaluator: NodeEvaluator, find: Find
 ) -> tuple[list[ResidualLevel], Residual]:
     """Anonymise residual records again, pass by pass, each at the best node for them.
 
@@ -165,19 +165,19 @@ def transform_locally(
         first: The node of all.
         left: What is too rare there, at a node as fine as its memory allows.
         rounds: How many rounds there are at most.
-        leveller: Looks at nodes.
+        evaluator: Looks at nodes.
         find: Searches by k alone.
 
     Returns:
         The nodes, the first one included, and what is too rare at the last.
     """
     levels = [first]
-    top = tuple(hierarchy.top for hierarchy in leveller.hierarchies)
+    top = tuple(hierarchy.top for hierarchy in evaluator.hierarchies)
     for _ in range(rounds):
         found = find(left) if left.records else None
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
-        level = fail_unsafe_unions(levels, leveller.at(left, found.node), leveller.promise, leveller.hierarchies)
+        level = fail_unsafe_unions(levels, evaluator.at(left, found.node), evaluator.promise, evaluator.hierarchies)
         levels.append(level)
-        left = leveller.records_failing(left, level)
+        left = evaluator.records_failing(left, level)
     return levels, left

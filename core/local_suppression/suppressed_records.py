@@ -148,7 +148,7 @@ class TreatedRecords:
 
 
 def treat_suppressed(
-    levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, leveller: NodeEvaluator, domains: Sequence[Domain]
+    levels: Sequence[ResidualLevel], left: Residual, treatment: Treatment, evaluator: NodeEvaluator, domains: Sequence[Domain]
 ) -> TreatedRecords:
     """Suppress cells of, mask or drop the records that are too rare after all passes.
 
@@ -159,40 +159,40 @@ def treat_suppressed(
         levels: The node of all, and that of each round.
         left: What is too rare at the last of them.
         treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
-        leveller: Looks at nodes.
+        evaluator: Looks at nodes.
         domains: One per QID.
     """
     parts = [RecodedPart.of(level, ~level.failing) for level in levels]
-    rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
+    rest, cells, stars = _starred(levels, left, evaluator, domains, SUPPRESSIONS[treatment].stars)
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
         # With l or t no class is given back: which ones there are follows from sensitive values.
-        lends = not leveller.promise.models
-        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
+        lends = not evaluator.promise.models
+        lenders = [_lenders(combinations_of(level, evaluator, domains), ~level.failing, None) for level in levels[1:] if lends]
         lenders += [_lenders(cells, stars.published, stars.suppressed_cells)] if lends else []
-        given = masked_with(cells.take(over), lenders, leveller.promise.of_size)
+        given = masked_with(cells.take(over), lenders, evaluator.promise.of_size)
         if given is not None:
             parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
     enough = stars.published
-    broken = enough & _broken(cells, stars, leveller)
+    broken = enough & _broken(cells, stars, evaluator)
     if broken.any():
         stars = replace(stars, published=stars.published & ~broken, least=None)
     dropped = tuple(level.dropped for level in levels)
     records = np.concatenate([one.counts for one in dropped])
-    treated = _with_rest(parts, rest, stars, records, leveller)
+    treated = _with_rest(parts, rest, stars, records, evaluator)
     # Pools break the promise by themselves, or together with other classes that publish the same.
     pooled = sum(part.cells.records for part in treated.parts[len(parts) :])
     return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
 
 
-def _broken(cells: RareCombinations, stars: CellSuppression, leveller: NodeEvaluator) -> Bools:
+def _broken(cells: RareCombinations, stars: CellSuppression, evaluator: NodeEvaluator) -> Bools:
     """Return a mask of the published combinations in pools that break the promise, shape (combinations,)."""
     broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
     # Without models a pool was made large enough, perhaps by classes of other parts, which are not looked at here.
-    if len(rows) and leveller.promise.models:
+    if len(rows) and evaluator.promise.models:
         mine = cells.take(rows)
         pools = _classes(mine.codes, stars.suppressed_cells[rows])
-        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(leveller.promise)[pools]
+        broken[rows] = mine.classes.grouped(pools, int(pools.max()) + 1).failing(evaluator.promise)[pools]
     return broken
 
 
@@ -211,7 +211,7 @@ def _all_masked(stars: CellSuppression, over: NDArray[np.intp], given: Bools) ->
 
 
 def _with_rest(
-    parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, leveller: NodeEvaluator
+    parts: Sequence[RecodedPart], rest: ResidualLevel, stars: CellSuppression, dropped: Integers, evaluator: NodeEvaluator
 ) -> TreatedRecords:
     """Add the treated residual records to the parts.
 
@@ -220,7 +220,7 @@ def _with_rest(
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = RecodedPart.of(rest, published, stars.suppressed_cells)
-        failing = unsafe_cells([*parts, last], leveller.promise, leveller.hierarchies)[-1]
+        failing = unsafe_cells([*parts, last], evaluator.promise, evaluator.hierarchies)[-1]
         if not failing.any():
             return TreatedRecords([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
         published[np.flatnonzero(published)[failing]], least = False, None
@@ -235,18 +235,18 @@ def masked_with(left: RareCombinations, lenders: Sequence[MaskableClasses], prom
     return classes_to_mask(left, lenders, promise)
 
 
-def combinations_of(level: ResidualLevel, leveller: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
+def combinations_of(level: ResidualLevel, evaluator: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
     """Return the cells of a level, with the penalty that suppressing each QID would add."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
-        for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
+        for qid, (hierarchy, domain, one) in enumerate(zip(evaluator.hierarchies, domains, level.node, strict=True))
     ]
     return RareCombinations.of(level, 1 - np.stack(penalties, axis=1))
 
 
 def _starred(
-    levels: Sequence[ResidualLevel], left: Residual, leveller: NodeEvaluator, domains: Sequence[Domain], stars: bool
+    levels: Sequence[ResidualLevel], left: Residual, evaluator: NodeEvaluator, domains: Sequence[Domain], stars: bool
 ) -> tuple[ResidualLevel, RareCombinations, CellSuppression]:
     """Suppress cells of the residual records at the node where it costs least.
 
@@ -254,10 +254,10 @@ def _starred(
     """
     tried = []
     for level in levels if stars else levels[-1:]:
-        rest = leveller.at(left, level.node)
-        cells = combinations_of(rest, leveller, domains)
+        rest = evaluator.at(left, level.node)
+        cells = combinations_of(rest, evaluator, domains)
         nothing = CellSuppression(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_suppressed_cells(cells, leveller.promise.of_size) if stars else nothing))
+        tried.append((rest, cells, fewest_suppressed_cells(cells, evaluator.promise.of_size) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 

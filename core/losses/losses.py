@@ -26,7 +26,7 @@ kernel = compiler("losses.losses")
 
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Return the sum of squares of all classes, and records and squares of the failing ones.
+    """Return the sum of squared sizes of all classes, and sizes and squares of the failing ones.
 
     The classes are read once.
 

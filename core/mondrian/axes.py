@@ -28,7 +28,7 @@ Order = Literal["listed", "ends", "ascending"]
 
 
 def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> CutAxis:
-    """Return the cut axis of a QID.
+    """Return the order in which Mondrian cuts the values of a QID, as an axis.
 
     Numbers and dates are ascending. Other values have the order of the leaves of their hierarchy.
 

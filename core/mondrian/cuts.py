@@ -21,7 +21,7 @@ from core.mondrian.rows import (  # fmt: skip
     Rows,
     find_extents,
     split,
-    weigh,
+    sum_records_by_rank,
     whole,
     with_doubled_rows,
 )
@@ -140,7 +140,7 @@ def choose_cut(
                 best = qid
         if room.scores[best] < 0:
             break
-        size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
+        size = sum_records_by_rank(rows, bounds, best, room.lows[best], room.highs[best], room)
         cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, people, room)
         if cut[0] >= 0:
             return cut

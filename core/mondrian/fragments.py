@@ -111,7 +111,7 @@ def cut_tree(
 
 @kernel
 def leaves_of_ranks(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
-    """Return the leaf of a cut tree that each row of ranks falls into, shape (rows,).
+    """Return the leaf of a cut tree that each row of QID ranks falls into, shape (rows,).
 
     Args:
         ranks: Shape (rows, QIDs).
@@ -223,7 +223,7 @@ def cut_tree_by_mondrian(
     scale = scale_of_fragment(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room = room_for(cutting.axes, demands)
-    prices = prices_for(cutting.axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
+    prices = prices_for(cutting.axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()

@@ -19,7 +19,7 @@ from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
 from core.mondrian.ranks import CutAxis, axes_scale
-from core.mondrian.rows import BLOCK, CutBuffers, CutDisclosure, CutPrices, CutScale, PersonsByRow, Rows, whole
+from core.mondrian.rows import BLOCK, CutBuffers, CutLabelPrices, CutPrices, CutScale, PersonsByRow, Rows, whole
 from core.persons.kernels import group
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.promise import Promise
@@ -152,7 +152,7 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[CutAxis], rows: int, told: CutDisclosure | None) -> CutPrices:
+def prices_for(axes: Sequence[CutAxis], rows: int, told: CutLabelPrices | None) -> CutPrices:
     """Create the scratch arrays and label prices of the score that prices every cut.
 
     Without label prices (None), a price follows from the values that classes hold alone.
@@ -178,10 +178,10 @@ def _cores_for(axes: Sequence[CutAxis], score: Score) -> int:
     return max(min(threads_here(), SCRATCH // bytes_each), 1)
 
 
-def no_label_prices(axes: Sequence[CutAxis]) -> CutDisclosure:
+def no_label_prices(axes: Sequence[CutAxis]) -> CutLabelPrices:
     """Return zero label prices, so that cuts are priced by the values that classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
-    return CutDisclosure(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
+    return CutLabelPrices(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
 
 def partition(
@@ -195,7 +195,7 @@ def partition(
     sensitive: NDArray[np.int32] | None = None,
     scale: CutScale | None = None,
     unit: Unit = EVERY_RECORD,
-    told: CutDisclosure | None = None,
+    told: CutLabelPrices | None = None,
 ) -> Partition:
     """Cut rows into classes by Mondrian.
 

@@ -47,7 +47,7 @@ class CutAxis:
 
     @cached_property
     def is_code(self) -> bool:
-        """Whether every code is its rank, as those of numbers are."""
+        """Whether every code equals its rank, as it does for numbers."""
         return bool(np.array_equal(self.ranks, np.arange(self.size, dtype=self.ranks.dtype)))
 
 
@@ -77,7 +77,7 @@ class CutAxes(tuple[CutAxis, ...]):
 
 
 def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return the ranks of codes as a new array of shape (rows, QIDs).
+    """Convert domain codes to ranks in cutting order, a new array of shape (rows, QIDs).
 
     Args:
         codes: Shape (rows, QIDs, …).
@@ -89,7 +89,10 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[CutAxis]) -> NDArra
 def ranks_of_columns(
     columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[CutAxis]
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Return the ranks of codes given as one array of shape (rows,) per QID.
+    """Convert domain codes, given as one array per QID, to ranks in cutting order.
+
+    Each array has the shape (rows,).
+
 
     The result has the shape (rows, QIDs). Further columns are left out.
     """

@@ -16,7 +16,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Mode, Partition, Rules, Score, partition
 from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
-from core.mondrian.rows import CutDisclosure
+from core.mondrian.rows import CutLabelPrices
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
@@ -33,7 +33,7 @@ SHARE = 0.2
 both halves have another label, and the first cuts of all are made blindly; by values alone they are made for what nobody reads."""
 
 
-def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutDisclosure:
+def cut_label_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutLabelPrices:
     """Return the price that a class's label adds to a cut, for each QID and rank.
 
     Args:
@@ -51,7 +51,7 @@ def disclosure_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) ->
         # Ranges with the ends of the class, and sets, tell what a class holds.
         same = kind == SET or (kind == RANGE and label.ends is None)
         shares.append(0.0 if same and (kind == SET or paired or not axis.nulls) else SHARE)
-    return CutDisclosure(np.array(shares), np.concatenate(of_ranks), (ends - 1).astype(np.int64), prices.terms, prices.numbers)
+    return CutLabelPrices(np.array(shares), np.concatenate(of_ranks), (ends - 1).astype(np.int64), prices.terms, prices.numbers)
 
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -86,17 +86,17 @@ class Cutting:
     ends: tuple[Ends | None, ...] = ()
 
     @property
-    def label_disclosure(self) -> CutDisclosure | None:
-        """Prices of labels for the score ``ncp``; None for other scores."""
+    def label_prices_of_cuts(self) -> CutLabelPrices | None:
+        """Prices (losses) of labels for the score ``ncp``; None for other scores."""
         if self.score != "ncp":
             return None
         ends = self.ends or (None,) * len(self.axes)
-        return disclosure_prices(
+        return cut_label_prices(
             [LabelPrices(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes
         )
 
     def ranks(self, codes: Codes) -> Codes:
-        """Return the ranks of codes as a new array of shape (rows, QIDs)."""
+        """Convert domain codes to ranks in cutting order, a new array of shape (rows, QIDs)."""
         return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64], unit: Unit = EVERY_RECORD) -> Partition:
@@ -110,7 +110,7 @@ class Cutting:
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = scale_of_fragment(self.axes, ranks) if self.of_fragment else None
-        rules, mode, told = self.rules, self.mode, self.label_disclosure
+        rules, mode, told = self.rules, self.mode, self.label_prices_of_cuts
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
             mode=mode, sensitive=sensitive, scale=scale, unit=unit, told=told,

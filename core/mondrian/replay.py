@@ -40,7 +40,7 @@ def tree_of(cutting: Cutting, given: RowTable) -> CutTree:
     whose = persons_by_row(given.unit, sensitive)
     rows = Rows(ranks, given.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
-    prices = prices_for(axes, len(codes), cutting.label_disclosure) if cutting.score == "ncp" else None
+    prices = prices_for(axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
     nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.kernel_demands, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())

@@ -113,7 +113,7 @@ class CutBuffers(NamedTuple):
     strays: Numbers
 
 
-class CutDisclosure(NamedTuple):
+class CutLabelPrices(NamedTuple):
     """Prices of class labels, as parts of the price of a cut.
 
     Attributes:
@@ -138,14 +138,14 @@ class CutPrices(NamedTuple):
         sorted: Shape (rows,), rows by the rank of a QID.
         ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
             rows up to each rank and from it on.
-        disclosure: What labels cost.
+        label_prices: What labels cost.
     """
 
     sorted: NDArray[np.int32]
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
-    disclosure: CutDisclosure
+    label_prices: CutLabelPrices
 
 
 @njit(inline="always")
@@ -206,7 +206,7 @@ def order_of_rows(rows: Rows, bounds: Bounds, qid: int) -> Numbers:
 
 
 @kernel
-def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
+def sum_records_by_rank(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: CutBuffers) -> int:
     """Sum the records of each rank of a QID in a node and return the number of ranks.
 
     Args:

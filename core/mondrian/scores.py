@@ -23,7 +23,7 @@ from core.mondrian.rows import (
     PersonsByRow,
     Rows,
     order_of_rows,
-    weigh,
+    sum_records_by_rank,
     whole,
 )
 from core.privacy.kernels import Demands, kernel
@@ -33,7 +33,7 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
 
 @kernel
-def reach(qid: int, scale: CutScale, room: CutBuffers) -> float:
+def span_in_node(qid: int, scale: CutScale, room: CutBuffers) -> float:
     """Return the span of a QID in a node: max - min of numbers, else the number of distinct values.
 
     Numbers with a null have the span of all numbers, so that nulls are cut off first.
@@ -58,21 +58,21 @@ def entropy(sums: Numbers, size: int, weight: int) -> float:
 
 @kernel
 def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: CutScale, room: CutBuffers) -> float:
-    """Return the score of a QID in a node; the QID of the highest score is cut.
+    """Return a QID's score in a node; the QID of the highest score is cut.
 
     REPRESENTATIVITY is eq. 1. The QID has two values or more.
 
     SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
     """
     if score == ENTROPY:
-        return entropy(room.sums, weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
+        return entropy(room.sums, sum_records_by_rank(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
     if score == NORMALISED_SPAN:
         # Two values are in the node, so the domain has two and this is never a division by 0.
         return float((room.highs[qid] - room.lows[qid]) / (scale.domains[qid] - 1))
     if score == SPAN:
-        return reach(qid, scale, room)
+        return span_in_node(qid, scale, room)
     whole = scale.scale_totals[qid] if scale.scale_totals[qid] >= 0 else scale.domains[qid]
-    return float(reach(qid, scale, room) / whole) if whole > 0 else 1.0
+    return float(span_in_node(qid, scale, room) / whole) if whole > 0 else 1.0
 
 
 @kernel
@@ -114,7 +114,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
 
 
 @kernel
-def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
+def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct: int, scale: CutScale) -> float:
     """Return the NCP of a QID in a class (eq. 3); 0 for a single value.
 
     It is range over range for numbers, else distinct values over domain size.
@@ -171,7 +171,7 @@ def cheapest_cut(
     for qid in range(qids):
         if room.distinct[qid] < 2:
             continue
-        size = weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
+        size = sum_records_by_rank(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
         sort_rows(rows, bounds, qid, size, room, prices)
         prices.left_costs[:size] = 0.0
         prices.right_costs[:size] = 0.0
@@ -209,12 +209,12 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
     told, places, terms, numbers = (
-        prices.disclosure.shares[qid],
-        prices.disclosure.label_positions,
-        prices.disclosure.terms,
-        prices.disclosure.numbers,
+        prices.label_prices.shares[qid],
+        prices.label_prices.label_positions,
+        prices.label_prices.terms,
+        prices.label_prices.numbers,
     )
-    column, every = prices.disclosure.columns[qid], room.distinct[qid]
+    column, every = prices.label_prices.columns[qid], room.distinct[qid]
     if every == 1:
         return
     stamps[-1] += 1
@@ -240,7 +240,7 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
                 before = min(before, places[first + rank, 0])
                 least, greatest = min(least, places[first + rank, 1]), max(greatest, places[first + rank, 1])
         if distinct > met:
-            cost = (1.0 - told) * penalty(qid, low, high, null, distinct, scale)
+            cost = (1.0 - told) * ncp_in_class(qid, low, high, null, distinct, scale)
             if told > 0:
                 cost += told * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
         costs[index] += cost

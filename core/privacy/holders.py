@@ -80,7 +80,7 @@ class Holders(ABC):
 
     @property
     def relaxed(self) -> None:
-        """None: one safe part says nothing about a union."""
+        """No weaker condition (None): a union with one safe class may be unsafe."""
         return None
 
 

@@ -82,7 +82,7 @@ class PrivacyModel(Protocol):
 
     @property
     def relaxed(self) -> PrivacyModel | None:
-        """Weaker model under which a union with one safe part is safe; None if there is none.
+        """Weaker model under which unions with one safe class are safe; None if there is none.
 
         It is the model itself if that has this property.
         """
@@ -108,7 +108,7 @@ class DistinctDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """The model itself."""
+        """The model itself: a union with one safe class is safe under it."""
         return self
 
 
@@ -135,7 +135,7 @@ class EntropyDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """Distinct diversity: an entropy of ln(l) takes at least l different values."""
+        """Weaker model, distinct l-diversity: an entropy of ln(l) takes at least l different values."""
         return DistinctDiversity(self.column, ceil(self.l - SLACK), self.null)
 
 
@@ -168,7 +168,7 @@ class RecursiveDiversity:
 
     @property
     def relaxed(self) -> PrivacyModel:
-        """Distinct diversity: a tail that is not empty takes at least l different values."""
+        """Weaker model, distinct l-diversity: a tail that is not empty takes at least l different values."""
         return DistinctDiversity(self.column, self.l, self.null)
 
 
@@ -244,7 +244,7 @@ class Closeness:
 
     @property
     def relaxed(self) -> None:
-        """None: one safe part says nothing about a union."""
+        """No weaker model (None): a union with one safe class may be unsafe."""
         return None
 
 

@@ -59,7 +59,7 @@ class Promise:
 
     @cached_property
     def relaxed(self) -> Promise:
-        """Weaker promise under which a union with one safe part is safe.
+        """Weaker promise under which every union of classes with one safe class is safe.
 
         Under it coarser nodes never suppress more.
         """
@@ -67,7 +67,7 @@ class Promise:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether a union with one safe part is safe, even where persons are in several classes."""
+        """Whether a union of classes with one safe class is safe, even with persons in several classes."""
         return all(one.relaxed is one for one in self.models)
 
     def of_people(self, wholes: Mapping[str, NDArray[Any]], people: int) -> Promise:

@@ -174,7 +174,7 @@ class Ends:
 
 
 def observed_ends(domain: Domain) -> Ends:
-    """Return ends that are the least and greatest values of each class."""
+    """Return range ends at observed values: each class's least and greatest value."""
     codes = np.arange(len(domain.values))
     return Ends(codes, codes, codes, domain.values, domain.values)
 

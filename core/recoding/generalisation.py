@@ -13,7 +13,15 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
-from core.recoding.labels import SUPPRESSED_VALUE, ancestors, can_name_nulls, labels_with_null, penalties_with_null, ranges, value_sets
+from core.recoding.labels import (
+    SUPPRESSED_VALUE,
+    can_name_nulls,
+    label_by_ancestor,
+    label_by_range,
+    label_by_set,
+    labels_with_null,
+    penalties_with_null,
+)
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -44,13 +52,13 @@ def generalise(
         case "interval":
             if not is_numerical(domain):
                 raise ValueError(domain.qid)
-            return ranges(codes, sets, domain, hierarchy, intervals, ends)
+            return label_by_range(codes, sets, domain, hierarchy, intervals, ends)
         case "set":
-            return value_sets(codes, sets, domain, hierarchy)
+            return label_by_set(codes, sets, domain, hierarchy)
         case "prefix":
-            return prefixes(codes, sets, domain, hierarchy)
+            return label_by_prefix(codes, sets, domain, hierarchy)
         case _:
-            return ancestors(codes, sets, domain, hierarchy, None)
+            return label_by_ancestor(codes, sets, domain, hierarchy, None)
 
 
 def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
@@ -58,7 +66,7 @@ def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
     return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 
-def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
+def label_by_prefix(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
     """Label classes by the common prefix of their values: ``1*`` for 1 and 10.
 
     The order of records is irrelevant. As many ``*`` follow as the longest value has further characters, or one where no prefix is common.

@@ -76,7 +76,7 @@ def can_name_nulls(domain: Domain, hierarchy: Hierarchy) -> bool:
 
 
 def penalties_with_null(penalties: Floats, size: int) -> Floats:
-    """Return the NCP of labels that cover the null besides their values.
+    """Return the NCP of labels after the null is added to the values that they cover.
 
     The null counts as one of ``size`` values; a single value counts too.
     """
@@ -121,13 +121,13 @@ def label_qid(
         ends: Where ranges may end; at the values of the class if left out.
     """
     if is_numerical(domain) and not hierarchy.least:
-        return ranges(codes, sets, domain, hierarchy, style.intervals, ends)
+        return label_by_range(codes, sets, domain, hierarchy, style.intervals, ends)
     if style.groups == "set" and not hierarchy.least:
-        return value_sets(codes, sets, domain, hierarchy)
-    return ancestors(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
+        return label_by_set(codes, sets, domain, hierarchy)
+    return label_by_ancestor(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
-def ranges(
+def label_by_range(
     codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
 ) -> QidLabels:
     """Label classes of a numerical QID by the range of their values.
@@ -217,7 +217,9 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
     return np.where(low == high, 0.0, spans)
 
 
-def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
+def label_by_ancestor(
+    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None
+) -> QidLabels:
     """Label classes by the lowest common ancestor of their values.
 
     Arguments are those of ``label_qid``.
@@ -249,7 +251,7 @@ def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy:
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), lost, covered)
 
 
-def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
+def label_by_set(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
     """Label classes by the set of their values, ``{a, b}`` or ``{a, null}``.
 
     Arguments are those of ``label_qid``.

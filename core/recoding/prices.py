@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 def label_prices(
     labels: Sequence[LabelPrices], published: int = PUBLISHED, held: int = HELD
 ) -> tuple[Prices, list[RankPositions], NDArray[np.bool_]]:
-    """Return the prices of labels, and the position of each value in them.
+    """Return the prices (losses) of QID labels as arrays for kernels, and each value's position.
 
     Args:
         labels: One per QID.

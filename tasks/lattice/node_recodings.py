@@ -138,13 +138,13 @@ def recode_locally(
         parts: Histograms of the chunks.
         store: Where these are.
     """
-    leveller = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
+    evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
     all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
-    first = leveller.at(all_of_it, found.node)
-    first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
-    few = leveller.promise.of_size
-    levels, left = transform_locally(first, left, job.suppression.rounds, leveller, lambda rest: examine_residual(job, coding, few, rest))
-    treated = treat_suppressed(levels, left, job.suppression.treatment, leveller, coding.domains)
+    first = evaluator.at(all_of_it, found.node)
+    first, left = _left(job, coding, evaluator, sought, first, all_of_it, parts, store)
+    few = evaluator.promise.of_size
+    levels, left = transform_locally(first, left, job.suppression.rounds, evaluator, lambda rest: examine_residual(job, coding, few, rest))
+    treated = treat_suppressed(levels, left, job.suppression.treatment, evaluator, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     persons = _persons(treated.parts, classes, len(recoding.sizes))
@@ -189,7 +189,7 @@ def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64])
 def _left(
     job: Job,
     coding: Coding,
-    leveller: NodeEvaluator,
+    evaluator: NodeEvaluator,
     sought: Sought,
     first: ResidualLevel,
     counted: Residual,
@@ -200,7 +200,7 @@ def _left(
     fits = most_suppressed(job, coding.records) * BYTES_PER_RESIDUAL_CELL <= job.memory // 2
     finest = Lattice.allowed(searched(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
-        return first, leveller.records_failing(counted, first)
+        return first, evaluator.records_failing(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
     lost, packing = FailingCells(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[PackedWords] = []

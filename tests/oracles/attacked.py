@@ -100,25 +100,25 @@ def by_levels(
     example, promise = people.example, Promise(people.k, (model,))
     rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
-    leveller, root = NodeEvaluator(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
+    evaluator, root = NodeEvaluator(example.hierarchies, (domain,), promise), Residual(whole.histogram((0, 0, 0)))
 
     def find(rest: Residual, least: Promise, most: int) -> Any:
-        return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, persons=rest.persons).run()
+        return Search(rest.cells, evaluator.axes, least, most, sensitive=evaluator.sensitive, persons=rest.persons).run()
 
     if node is None:
         found = find(root, promise, floor(limit * len(rows)))
         if found is None or found.loss.suppressed == len(rows):
             return [], ()
         node = found.node[:2]
-    first = leveller.at(root, node)
+    first = evaluator.at(root, node)
     levels, left = transform_locally(
         first,
-        leveller.records_failing(root, first),
+        evaluator.records_failing(root, first),
         rounds,
-        leveller,
-        lambda rest: find(rest, leveller.promise.of_size, floor(LIMIT * rest.records)),
+        evaluator,
+        lambda rest: find(rest, evaluator.promise.of_size, floor(LIMIT * rest.records)),
     )
-    treated = treat_suppressed(levels, left, treatment, leveller, example.domains)
+    treated = treat_suppressed(levels, left, treatment, evaluator, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.full(len(rows), SUPPRESSED)
     for stage in (recoding, *recoding.later):

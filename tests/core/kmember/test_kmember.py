@@ -19,7 +19,7 @@ from core.kmember.partition import Effort, Members, record_digests
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis, ranks_of
-from core.mondrian.recoding import disclosure_prices
+from core.mondrian.recoding import cut_label_prices
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
@@ -94,7 +94,7 @@ def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     table, ways = drawn
     k = min(k, len(table.rows))
     members = members_of(table, ways, k)
-    told = disclosure_prices(members.labels, members.axes)
+    told = cut_label_prices(members.labels, members.axes)
     ones = np.ones(len(table.rows), np.int64)
     cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", told=told).of_rows()
     effort = Effort(1_000, 3, passes)

@@ -80,21 +80,21 @@ def made_of(case: Case) -> Made:
         (*example.domains, domain),
         (*example.hierarchies, unchanged(domain)),
     )
-    leveller = NodeEvaluator(example.hierarchies, (domain,), case.model)
+    evaluator = NodeEvaluator(example.hierarchies, (domain,), case.model)
     root = Residual(whole.histogram((0,) * len(whole.domains)))
-    first = leveller.at(root, case.node)
-    left = leveller.records_failing(root, first)
-    levels, left = transform_locally(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
-    treated = treat_suppressed(levels, left, case.treatment, leveller, example.domains)
+    first = evaluator.at(root, case.node)
+    left = evaluator.records_failing(root, first)
+    levels, left = transform_locally(first, left, case.rounds, evaluator, lambda rest: found_in(rest, evaluator))
+    treated = treat_suppressed(levels, left, case.treatment, evaluator, example.domains)
     recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     costs = costs_of(treated.parts, classes, example.domains, example.hierarchies, 1, treated.unpublished)
     return Made(treated, levels, recoding, costs, published(example, recoding))
 
 
-def found_in(rest: Any, leveller: NodeEvaluator) -> Any:
+def found_in(rest: Any, evaluator: NodeEvaluator) -> Any:
     most = floor(LIMIT * rest.records)
-    return Search(rest.cells, leveller.axes, leveller.promise.of_size, most, sensitive=leveller.sensitive, persons=rest.persons).run()
+    return Search(rest.cells, evaluator.axes, evaluator.promise.of_size, most, sensitive=evaluator.sensitive, persons=rest.persons).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:
