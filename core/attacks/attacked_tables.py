@@ -91,7 +91,7 @@ class AttackedPeople:
 
     Attributes:
         fits: By quasi-identifier, shape (p, labels): which labels fit what is known.
-        records: Shape (p,), the record of each person; -1 for whoever is not in the release.
+        records: Shape (p,), the record of each person; -1 for a person who is not in the release.
         values: By other column, shape (p,), the true value of each person in the codes of the release.
     """
 

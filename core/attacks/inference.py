@@ -68,7 +68,7 @@ class ModalValues:
     """Most frequent value of each class, with its counts.
 
     Attributes:
-        values: Shape (c,), the value; -1 where nobody has one.
+        values: Shape (c,), the value; -1 where no record has one.
         counts: Shape (c,), records that have it.
         valued: Shape (c,), records that have any.
         sizes: Shape (c,), all records.
@@ -134,7 +134,7 @@ def classes_exceeding(modal: ModalValues, allowed: NDArray[np.float64]) -> int:
 
 BY_CLASS, BY_LEARNER, BY_BREACH = "the class", "a learner trained on the release", "classes that break what is promised of it"
 MOST_VALUES = 48
-"""The most frequent values, which a learner tells apart."""
+"""Number of the most frequent values, which a learner predicts."""
 COUNTED = 1.0
 """What naive Bayes adds to each count."""
 

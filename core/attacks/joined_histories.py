@@ -99,6 +99,6 @@ def joined_guesses(table: str | None, persons: int, below: int, *, promised: boo
         table: The table that is joined to the persons; None for all of them.
         persons: Persons of the release.
         below: Those who share their rows with fewer than k.
-        promised: Whether the job promises k to whoever knows all rows.
+        promised: Whether the job promises k against attackers who know all rows.
     """
     return Guesses("joins", table, BY_TABLE if table else BY_JOIN, persons, below, 0, 0, promised=promised)

@@ -129,7 +129,7 @@ def persons_within(fits: Fits, persons: Codes | None) -> Codes:
 
     Args:
         fits: Shape (n, m), which records satisfy which predicate.
-        persons: Shape (n,), whose each record is, -1 for nobody's; None where each is a person of its own.
+        persons: Shape (n,), the person of each record, -1 for none; None where each is a person of its own.
     """
     if persons is None:
         records: Codes = fits.sum(axis=0, dtype=np.int64)
@@ -320,7 +320,7 @@ def membership_by_digests(column: str, texts: Iterable[str], control: Iterable[s
     Args:
         column: The identifier that is guessed.
         texts: Its values as text.
-        control: Values of nobody.
+        control: Values that no person has.
         published: Hexadecimal texts that the release holds, in lower case.
     """
     lengths = sorted({len(one) for one in published if len(one) >= LEAST_DIGITS})

@@ -29,7 +29,7 @@ from core.units.rows import EVERY_RECORD
 from core.units.unit import Records, Unit
 
 Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
-"""Tells which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
+"""Returns which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,7 +150,7 @@ def leaving_persons(
     Args:
         found: The outliers, those that are to leave first before the others.
         classes: Shape (n,), the partition of each record.
-        people: Shape (n,), whose it is; negative for nobody's.
+        people: Shape (n,), the person of each record; negative for none.
         pairs: Shape (n,), the number of its partition and person together.
         records: Shape (pairs,), records of each; counted down.
         persons: Shape (partitions,), persons of each; counted down.

@@ -94,7 +94,7 @@ def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distanc
         segments: Shape (s, 2), where each begins and ends.
         near: Shape (s,), how many records are wanted on the near side.
         distances: Shape (n,), of the record at each place.
-        people: Shape (n,), whose each record is; negative for nobody's.
+        people: Shape (n,), the person of each record; negative for none.
         k: Fewest persons of a side.
     """
     sizes = near.copy()

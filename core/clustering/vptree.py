@@ -62,7 +62,7 @@ class VantageTree:
         Args:
             points: The records, in the order that decides ties.
             groups: Shape (n,), int32, dense from 0: parts that are to be cut each by itself; one part of all if left out.
-            people: Shape (n,), int32: whose each record is, -1 for nobody's; left out where no person is named.
+            people: Shape (n,), int32: the person of each record, -1 for none; left out without a person column.
 
         Returns:
             Shape (n,), int32, dense from 0. A part of fewer than 2k records stays as it is, also one of fewer than k.

@@ -131,7 +131,7 @@ def _writable(folder: Path) -> bool:
 
     A folder that does not exist is judged by the nearest one above it that does.
 
-    What is kept is run. Beside the code whoever may write may change the code itself.
+    Cached code is run. A user who may write next to the source code may change that code anyway.
     """
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):

@@ -29,7 +29,7 @@ class Examples(NamedTuple):
 
     Attributes:
         features: Shape (n, features).
-        target: Shape (n,), codes of the column that is told.
+        target: Shape (n,), codes of the column that is predicted.
         folds: Shape (n,), below FOLDS.
     """
 
@@ -89,7 +89,7 @@ def majority_share(target: NDArray[np.int64]) -> float:
 
 BANDS = 10
 CATEGORIES = 40
-"""Values of a column that are told apart; the others are one."""
+"""Values of a column that stay separate; the others are one."""
 
 
 def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:

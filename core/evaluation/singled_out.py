@@ -21,7 +21,7 @@ class SampleUniqueness(NamedTuple):
     """Numbers of people with a unique combination, and with one that fewer than k have.
 
     Attributes:
-        alone: People whose combination nobody else has.
+        alone: People with a unique combination.
         below: People whose combination fewer than k have, those alone among them.
     """
 

@@ -38,7 +38,7 @@ def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposa
 
     Args:
         candidates: As ``person_candidates`` returns them.
-        determines: Tells whether records with the same value in the first column have the same value in the second.
+        determines: Returns whether records with the same value in the first column have the same value in the second.
     """
     left = list(candidates)
     found = max(left, key=lambda one: (_is_subject(one), one.role == "identifier", one.profile.distinct), default=None)

@@ -14,24 +14,24 @@ from core.formats.names import NUMBERED, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
 Question = Literal["names", "outside", "text"]
-"""What is asked of a column: whether it says who somebody is, whether others can know it, whether its texts name people."""
+"""Questions about a column: whether it identifies people, whether others can know it, whether its texts name people."""
 Judged: TypeAlias = tuple[Role, float, str]
 """A role, how sure it is, and why."""
 
 NEARLY_UNIQUE = 0.7
-"""Different values for each record above which a column tells who people are, whatever it is called."""
+"""Different values for each record above which a column identifies people, whatever it is called."""
 UNSURE = 0.7
 """How sure a role must be not to be asked about."""
 FEW_VALUES, MANY_RECORDS = 50, 20.0
-"""Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
+"""Values at most, and records of each at least, for a column to identify no person, whatever it is called."""
 FLAG = 3
-"""Values at most of a column that says whether somebody has a name, a telephone or a number, and not which."""
+"""Values at most of a column that says whether a person has a name, a telephone or a number, and not which."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
 FEWER = 0.75
 NEARLY_CONSTANT, SURE = 0.97, 0.9
-"""Share of the records with one value from which a column tells nobody apart, and how sure a name must be to outweigh that."""
+"""Share of the records with one value from which a column distinguishes no persons, and how sure a name must be to outweigh that."""
 WEIGHTS_SPAN = 1_000.0
 """What the weights of people do not span, and those of a survey do."""
 FREQUENT, EVEN = 0.02, 0.38
@@ -61,7 +61,7 @@ class ColumnProfile:
         even: Which part of that the middle half of the numbers lies in: half where they are numbered through, less where they are measures.
         negative: Whether a number is less than zero.
         top: Share of the records with the most frequent value, about.
-        value_patterns: What values look like that may tell who somebody is.
+        value_patterns: Patterns of the values that may identify a person.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Proposal:
         hierarchy: The one that it would have as a quasi-identifier, in YAML; None if it cannot be one.
         hint: What the user can do better about that.
         confidence: From 0 to 1.
-        concept: What it seems to be; empty where neither name nor values tell.
+        concept: What it seems to be; empty where neither name nor values suggest a concept.
         question: What is asked of it.
     """
 

@@ -78,7 +78,7 @@ LONGEST_CODE = 12
 FEWER = 0.75
 """A level is worth having if it has at most so many groups for each of the level below."""
 SHARED = 0.6
-"""Share of the values that must have a word in common with another, for words to tell groups."""
+"""Share of the values that must have a word in common with another, for words to define groups."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 Labels = list[str]

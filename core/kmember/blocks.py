@@ -124,7 +124,7 @@ def improve_blocks(
     owners: RankPositions,
     k: int,
     prices: Prices,
-    told: Prices,
+    published_prices: Prices,
     passes: int,
     anew: bool,
     figures: Numbers,
@@ -133,13 +133,13 @@ def improve_blocks(
 
     Args:
         places: Shape (n, columns), int32: the records, block by block.
-        owned: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        owned: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
         counted: Shape (columns,): whose values are counted.
         starts: Shape (blocks + 1,): where each block starts.
         owners: Shape (n,), int32: the class of each record, ascending.
         k: Persons or records of a class.
         prices: What labels cost.
-        told: The same of what is published alone.
+        published_prices: The same of the published labels alone.
         passes: How often all records are looked at for a step, at most.
         anew: Whether classes are grown, too, and the better of both taken; what has 2k records or more is split before anything else.
         figures: Shape (3,): added to are the steps, the classes that were dissolved, and those that were split.
@@ -154,7 +154,7 @@ def improve_blocks(
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
         block = block_of(places[first:end], people, counted, prices, scratch)
-        mine = _best_of(block, _dense(owners[first:end]), k, prices, told, passes, anew, figures)
+        mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, anew, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]
         classes += greatest(mine) + 1
@@ -163,7 +163,7 @@ def improve_blocks(
 
 @kernel
 def _best_of(
-    records: CodedRecords, given: RankPositions, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers
+    records: CodedRecords, given: RankPositions, k: int, prices: Prices, published_prices: Prices, passes: int, anew: bool, figures: Numbers
 ) -> RankPositions:
     """Return the better classes of a block: the given ones or newly grown ones, both improved.
 
@@ -172,11 +172,11 @@ def _best_of(
     steps, best = np.zeros((2, 3), np.int64), whole(0)
     if anew:
         given = _split(records, given, k, prices)
-    mine, cost, most = _better(records, given, k, prices, told, passes, steps[0])
+    mine, cost, most = _better(records, given, k, prices, published_prices, passes, steps[0])
     if anew:
         # As one class, of which others are made.
         grown = _split(records, np.zeros_like(given), k, prices)
-        other, found, published = _better(records, grown, k, prices, told, passes, steps[1])
+        other, found, published = _better(records, grown, k, prices, published_prices, passes, steps[1])
         if published <= most and found < cost:
             mine, best = other, whole(1)
     for figure in range(3):
@@ -211,7 +211,7 @@ def _split(records: CodedRecords, owners: RankPositions, k: int, prices: Prices)
 
 @kernel
 def _better(
-    records: CodedRecords, owners: RankPositions, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
+    records: CodedRecords, owners: RankPositions, k: int, prices: Prices, published_prices: Prices, passes: int, figures: Numbers
 ) -> tuple[RankPositions, int, int]:
     """Improve classes by class dissolution and local search, unless the published labels cost more.
 
@@ -220,7 +220,7 @@ def _better(
     """
     before = owners.copy()
     classes = build_classes(records, prices, owners, k)
-    cost, published = _total(classes, prices), _total(classes, told)
+    cost, published = _total(classes, prices), _total(classes, published_prices)
     for _ in range(passes):
         gone = dissolve_classes(records, prices, classes)
         steps = make_best_steps(records, prices, classes, k)
@@ -230,7 +230,7 @@ def _better(
         if not steps and not gone:
             break
     # What is held weighs in, too: for that, steps may publish a little more.
-    after = _total(classes, told)
+    after = _total(classes, published_prices)
     if after > published:
         for figure in range(3):
             figures[figure] = 0

@@ -74,7 +74,7 @@ class _Costs(NamedTuple):
     """Prices of labels: all, of published labels alone, and a mask of columns with counted values."""
 
     prices: Prices
-    told: Prices
+    published: Prices
     counted: NDArray[np.bool_]
 
 
@@ -163,7 +163,7 @@ class Members:
             rows, steps = slice(int(starts[part.start]), int(starts[part.stop])), np.zeros(3, np.int64)
             mine, here = people[rows] if len(people) else people, starts[part.start : part.stop + 1] - rows.start
             made = improve_blocks(
-                values[rows], mine, costs.counted, here, owners[rows], self.k, costs.prices, costs.told, passes, anew, steps
+                values[rows], mine, costs.counted, here, owners[rows], self.k, costs.prices, costs.published, passes, anew, steps
             )
             return made, steps
 
@@ -184,19 +184,21 @@ class Members:
 
         The classes of a block are numbered one after the other.
         """
-        found, told = np.empty(len(ranks), np.int32), cut_label_prices(self.labels, self.axes)
+        found, cut_prices = np.empty(len(ranks), np.int32), cut_label_prices(self.labels, self.axes)
         each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
-        leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, told), each)
+        leaves = each_in_parallel(lambda rows: self._leaves(ranks, rows, self.k, cut_prices), each)
         found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
-    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: CutLabelPrices) -> RankPositions:
+    def _leaves(
+        self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, cut_prices: CutLabelPrices
+    ) -> RankPositions:
         """Cut some records down to ``least`` persons or records; return each record's leaf, shape (rows,).
 
         Each cut is the one that saves most.
         """
         ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
-        return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), told=told).of_rows()
+        return partition(ranks[rows], ones, self.axes, rules, "ncp", unit=self.unit.take(rows), cut_prices=cut_prices).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: RankPositions, block: int, score: Score) -> Numbers:
         """Cut classes into blocks by their first records; return the block of each record, shape (n,)."""

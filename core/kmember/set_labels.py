@@ -34,7 +34,7 @@ class CodedRecords(NamedTuple):
     Attributes:
         positions: Shape (n, columns), int32.
         bits: Shape (n, columns), int32: the bit of each value among those of the block; -1 in columns whose values are not counted.
-        people: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        people: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
         values: Shape (n, priced columns), int32: the number of each value among those of the block, through the columns that bear a price.
         firsts: Shape (values,), int32: a record that has each value.
         starts: Shape (columns + 1,), int32: where the values of each column start; none are of a column that bears no price.
@@ -168,7 +168,7 @@ def block_of(
         places: Shape (n, columns), int32.
         people: As `Records` has them.
         counted: Shape (columns,): whose values are counted.
-        prices: Tells which columns bear a price.
+        prices: Has the columns that bear a price.
         scratch: As many entries as any column has places, 0 before and after.
     """
     rows, columns, terms = places.shape[0], places.shape[1], prices.terms

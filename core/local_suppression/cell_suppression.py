@@ -102,7 +102,7 @@ class CellSuppression:
     Attributes:
         suppressed_cells: Shape (combinations, QIDs).
         published: Shape (combinations,): which are published at all.
-        least: Stars that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
+        least: Suppressed cells that no choice could do without, each counted once per record; None where not all sets of QIDs were tried.
     """
 
     suppressed_cells: Bools

@@ -164,7 +164,7 @@ def transform_locally(
     Args:
         first: The node of all.
         left: What is too rare there, at a node as fine as its memory allows.
-        rounds: How many rounds there are at most.
+        rounds: Greatest number of passes.
         evaluator: Looks at nodes.
         find: Searches by k alone.
 

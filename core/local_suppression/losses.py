@@ -31,8 +31,8 @@ class SuppressionCosts:
     Attributes:
         suppressed: Records that are dropped or masked.
         masked: How many of them are published.
-        records_with_suppressed_cells: Other records of which some value is starred.
-        suppressed_cells: Starred values, those of masked records included.
+        records_with_suppressed_cells: Other records with a suppressed cell.
+        suppressed_cells: Suppressed cells, those of masked records included.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, in job order.
     """
@@ -57,7 +57,7 @@ def costs_of(
     """Compute the counts and losses of a recoding by several parts.
 
     Args:
-        parts: The node of all, then rounds, then what was starred.
+        parts: The node of all, then further passes, then records with suppressed cells.
         classes: Shape (cells of all parts,), the class of each.
         domains: One per QID, of the source.
         hierarchies: One per QID.

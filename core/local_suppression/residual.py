@@ -58,8 +58,8 @@ class ResidualLevel:
         classes: The same as classes.
         failing: Shape (cells,).
         few: Shape (cells,): which of these have too few persons or records, whatever their sensitive values. They alone may be published
-            otherwise: what becomes of the others must not follow from these values, for whoever knows the QIDs and the algorithm would
-            learn them from it, and so they are left out.
+            otherwise: what becomes of the others must not follow from these values, for a reader who knows the QIDs and the algorithm would
+            learn them from it. So they are left out.
     """
 
     cells: Histogram
@@ -93,7 +93,7 @@ class RareCombinations:
     Attributes:
         codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
         classes: The combinations as classes.
-        gains: Shape (combinations, QIDs), float64: what a star adds to the penalty of a record (1 − NCP of its group).
+        gains: Shape (combinations, QIDs), float64: what suppressing a cell adds to the penalty of a record (1 − NCP of its group).
         members: Who is in the cells of the level that the combinations are of; None where no person is named.
         cell_positions: Shape (combinations,), which of these each is.
     """

@@ -56,8 +56,8 @@ def classes_to_mask(left: RareCombinations, lenders: Sequence[MaskableClasses], 
 
     Args:
         left: What is not published.
-        lenders: The parts whose classes may be given back.
-        promise: Says how many units the mask must have; nothing is given back for the sake of sensitive values.
+        lenders: Classes that may be masked, part by part.
+        promise: Says how many units the mask must have; no class is masked for the sake of sensitive values.
     """
     sizes = [Records(lender.cells.counts).count(lender.classes, lender.size) for lender in lenders]
     counts, records, losses = np.concatenate([np.empty(0, np.int64), *sizes]), int(left.counts.sum()), _losses(lenders)
@@ -112,7 +112,7 @@ def _units_of(left: RareCombinations, lenders: Sequence[MaskableClasses], counts
 
     Args:
         left: What is not published.
-        lenders: The parts whose classes may be given back.
+        lenders: Classes that may be masked, part by part.
         counts: Shape (classes of all lenders,), their records.
     """
     mine = left.classes.union(np.ones(len(left.counts), np.bool_)).units
@@ -132,9 +132,9 @@ class TreatedRecords:
     """Result of a treatment: the published parts and the unpublished records.
 
     Attributes:
-        parts: The node of all, one for each round, and what is starred or masked of the rest.
+        parts: The node of all, one for each further pass, and the other records with suppressed or masked cells.
         unpublished: Shape (cells,), records of the cells that are in no part.
-        least: How many stars the last part cannot do without; None if that is not known.
+        least: Fewest suppressed cells of the last part; None if that is not known.
         uneven: Records of classes that are large enough and fail, which are left out with all they hold. Other records that are dropped or
             masked lack k at the node of all.
         dropped: By node, the cells of such classes, whose records later parts must not take up.
@@ -156,9 +156,9 @@ def treat_suppressed(
     completely.
 
     Args:
-        levels: The node of all, and that of each round.
+        levels: The node of all, and that of each further pass.
         left: What is too rare at the last of them.
-        treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
+        treatment: ``drop``, ``mask`` or ``cell``. Records that no set of suppressed cells but all of them brings into a class are masked.
         evaluator: Looks at nodes.
         domains: One per QID.
     """

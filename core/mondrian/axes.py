@@ -2,7 +2,7 @@
 
 A listed hierarchy says which values belong together, and not in which order siblings stand. That order can be learnt from how many
 records the siblings have: what is cut off at an end leaves the others together, so that what is frequent enough to be by itself belongs
-there. It follows from the domain alone, and no label tells it (docs/decisions/order-of-siblings.md).
+there. It follows from the domain alone, and no label reveals it (docs/decisions/order-of-siblings.md).
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
 
     Every row is one record.
     """
-    # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
+    # Earlier cuts have moved the rows: their numbers decide which come first, not their positions.
     ranks, order = rows.ranks, rows.order
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
     size = whole(0)
@@ -201,7 +201,7 @@ def cut_all(
 
     Args:
         rows: All rows.
-        small: Nodes of no more rows than that are left as they are, for somebody else to cut; 0 for none.
+        small: Nodes of at most so many rows are not cut, for another thread to cut; 0 for none.
         scale: As of ``cut_of``, like all that follows.
 
     Returns:

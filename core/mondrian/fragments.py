@@ -211,7 +211,7 @@ def cut_tree_by_mondrian(
         count: How many fragments are wanted.
         share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules
             as far as kernels know them.
-        most: Records of a fragment, as far as the sample tells.
+        most: Most records of a fragment, estimated from the sample.
     """
     depth = ceil(log2(count))
     ranks = cutting.ranks(codes)
@@ -249,7 +249,7 @@ def cut_tree_by_quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArra
     Fewer fragments result where a value is more frequent than a fragment is large, or where there are fewer values.
 
     Args:
-        cutting: Tells the axes.
+        cutting: Has the axes.
         codes: Shape (rows, QIDs, …), the sample.
         weights: Shape (rows,), records per row.
         count: How many fragments are wanted.
@@ -283,8 +283,8 @@ def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable
 
     Args:
         tree: The cuts.
-        is_large: Tells whether some leaves together have k people; all leaves do.
-        keeps: Tells whether they keep what is asked of sensitive values; all leaves do. Without it nothing is asked.
+        is_large: Returns whether some leaves together have k people; all leaves do.
+        keeps: Returns whether they keep the model of sensitive values; all leaves do. None for no such model.
     """
 
     def walk(node: int) -> list[Group]:

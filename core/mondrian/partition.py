@@ -89,7 +89,7 @@ class Rules:
         promise: What is asked of its size and of its sensitive values.
         columns: The sensitive columns that the promise looks at.
         source_counts: Persons or records of the whole source by sensitive value, one array per column.
-        refused: Where a model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
+        refused: Where a model refuses the best cut that k allows: ``stop``, so that it discloses no more than the class, or
             try the ``next`` best (the paper).
     """
 
@@ -152,7 +152,7 @@ def room_for(axes: Sequence[CutAxis], demands: Demands) -> CutBuffers:
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[CutAxis], rows: int, told: CutLabelPrices | None) -> CutPrices:
+def prices_for(axes: Sequence[CutAxis], rows: int, cut_prices: CutLabelPrices | None) -> CutPrices:
     """Create the scratch arrays and label prices of the score that prices every cut.
 
     Without label prices (None), a price follows from the values that classes hold alone.
@@ -163,7 +163,7 @@ def prices_for(axes: Sequence[CutAxis], rows: int, told: CutLabelPrices | None) 
         np.zeros(widest, np.int64),
         np.zeros(widest),
         np.zeros(widest),
-        no_label_prices(axes) if told is None else told,
+        no_label_prices(axes) if cut_prices is None else cut_prices,
     )
 
 
@@ -195,7 +195,7 @@ def partition(
     sensitive: NDArray[np.int32] | None = None,
     scale: CutScale | None = None,
     unit: Unit = EVERY_RECORD,
-    told: CutLabelPrices | None = None,
+    cut_prices: CutLabelPrices | None = None,
 ) -> Partition:
     """Cut rows into classes by Mondrian.
 
@@ -212,18 +212,18 @@ def partition(
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
         unit: Whose the rows' records are, for rules that are of persons.
-        told: What labels cost, for ``ncp``; None for what classes hold alone.
+        cut_prices: What labels cost, for ``ncp``; None for what classes hold alone.
     """
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     given, demands = Rows(ranks, weights, codes, np.arange(rows, dtype=np.int32)), rules.demands
     measured = axes_scale(axes) if scale is None else scale
     # Read and not written, so that all cores share them.
-    told = no_label_prices(axes) if told is None and score == "ncp" else told
+    cut_prices = no_label_prices(axes) if cut_prices is None and score == "ncp" else cut_prices
 
     def cut(first: int, end: int, small: int, whose: PersonsByRow | None) -> NDArray[np.int64]:
         mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
-        room, prices = room_for(axes, demands), prices_for(axes, end - first, told) if score == "ncp" else None
+        room, prices = room_for(axes, demands), prices_for(axes, end - first, cut_prices) if score == "ncp" else None
         how = SCORES[score], MODES[mode], demands.k, *rules.kernel_demands
         starts: NDArray[np.int64] = first + cut_all(mine, whole(small), measured, *how, whose, room, prices)
         return starts

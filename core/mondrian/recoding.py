@@ -30,7 +30,7 @@ from schemas.job.mondrian import Generalisation
 
 SHARE = 0.2
 """How much of a price is that of the label; the rest is that of the values that a class holds. By labels alone a cut is worth nothing until
-both halves have another label, and the first cuts of all are made blindly; by values alone they are made for what nobody reads."""
+both halves have another label, and the first cuts are made blindly. By values alone cuts are made for values that are not published."""
 
 
 def cut_label_prices(labels: Sequence[LabelPrices], axes: Sequence[CutAxis]) -> CutLabelPrices:
@@ -110,10 +110,10 @@ class Cutting:
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = scale_of_fragment(self.axes, ranks) if self.of_fragment else None
-        rules, mode, told = self.rules, self.mode, self.label_prices_of_cuts
+        rules, mode, cut_prices = self.rules, self.mode, self.label_prices_of_cuts
         return partition(
             ranks, weights.copy(), self.axes, rules, self.score,
-            mode=mode, sensitive=sensitive, scale=scale, unit=unit, told=told,
+            mode=mode, sensitive=sensitive, scale=scale, unit=unit, cut_prices=cut_prices,
         )  # fmt: skip
 
 

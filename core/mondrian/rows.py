@@ -38,8 +38,8 @@ class PersonsByRow(NamedTuple):
 
     Attributes:
         starts: Shape (rows + 1,), int64: where the persons of each row start.
-        persons: Shape (visits,), int32, from 0; a row may name a person twice.
-        values: Shape (sensitive columns, visits), int32: a number for each pair of a person and a value of the column.
+        persons: Shape (pairs,), int32, from 0; a row may name a person twice.
+        values: Shape (sensitive columns, pairs), int32: a number for each pair of a person and a value of the column.
         person_marks: Shape (persons,), int64, scratch: by which pass a person was seen last, and in which half.
         value_marks: As many entries as a column has pairs, scratch likewise.
         passes: Shape (1,), how many there were.

@@ -208,7 +208,7 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
         prices: With the sorted rows.
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
-    told, places, terms, numbers = (
+    share, places, terms, numbers = (
         prices.label_prices.shares[qid],
         prices.label_prices.label_positions,
         prices.label_prices.terms,
@@ -240,8 +240,8 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
                 before = min(before, places[first + rank, 0])
                 least, greatest = min(least, places[first + rank, 1]), max(greatest, places[first + rank, 1])
         if distinct > met:
-            cost = (1.0 - told) * ncp_in_class(qid, low, high, null, distinct, scale)
-            if told > 0:
-                cost += told * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
+            cost = (1.0 - share) * ncp_in_class(qid, low, high, null, distinct, scale)
+            if share > 0:
+                cost += share * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
         costs[index] += cost
         index += step

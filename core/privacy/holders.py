@@ -116,7 +116,7 @@ class EntropyHolders(Holders):
 
     Attributes:
         least: l.
-        values: The values of the column that anybody has.
+        values: Number of values of the column that occur.
     """
 
     least: float

@@ -136,7 +136,7 @@ def class_keeps(
     A further model is added here and nowhere else.
 
     Args:
-        weight: Records of the class; where persons count, everybody once for each of their values.
+        weight: Records of the class; where persons count, each person once for each of their values.
         persons: Persons of the class; as many as records where no person is named.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.

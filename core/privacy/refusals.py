@@ -110,10 +110,10 @@ def _holding_discloses(
     """Return whether a refusal discloses, where too many persons of a half may also hold one value.
 
     Args:
-        possible: Shape (2, values): which values everybody in a half may hold, as far as is known; written to.
-        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        possible: Shape (2, values): which values each person in a half may hold, as far as is known; written to.
+        lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like all that follows.
-        least: How many different values everybody must possibly have.
+        least: How many different values each person must possibly have.
         failed: Whether a half may fail at all, as far as is known.
     """
     null = demands.nulls[column]
@@ -162,8 +162,8 @@ def _hold(
     """Add the possible values where too many persons of a half hold one value.
 
     Args:
-        possible: Shape (2, values): which values everybody in a half may hold; written to.
-        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        possible: Shape (2, values): which values each person in a half may hold; written to.
+        lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like ``totals``, ``sizes`` and ``persons``.
         half: The half.
         held: Where the value is among ``codes``.

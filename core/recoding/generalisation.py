@@ -76,7 +76,7 @@ def label_by_prefix(codes: NDArray[np.integer], sets: Sets, domain: Domain, hier
         codes: Shape (n,), the code of each row.
         sets: The rows of each class.
         domain: Of the QID; its values are compared as text, in Unicode code points.
-        hierarchy: Of the QID; tells what else its labels may be.
+        hierarchy: Of the QID; its labels are possible labels, too.
     """
     texts = as_text(domain.values)
     words = np.array(texts.to_pylist(), np.str_)

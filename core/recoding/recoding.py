@@ -35,7 +35,7 @@ class Stage:
     """Class of each cell at one node; one stage of looking up a record.
 
     Attributes:
-        node: The level of each QID at which cells are told apart.
+        node: The level of each QID that makes cells.
         packing: How groups make up a cell at that node.
         words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is in no class of the stage.
         classes: Shape (cells,), int32: row of the labels, or DROPPED.

@@ -78,14 +78,14 @@ def level_tables_of(hierarchies: tuple[Hierarchy, ...], penalties: list[list[NDA
 
 
 @kernel
-def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: LevelTables) -> NDArray[np.uint8]:
+def levels_of_groups(codes: Numbers, groups: Numbers, count: int, tables: LevelTables) -> NDArray[np.uint8]:
     """Return the finest level with one label for all values of a group, shape (columns, groups).
 
     Args:
         codes: Shape (columns, rows).
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is in none.
         count: How many groups there are.
-        ladders: The levels.
+        tables: The levels.
     """
     found = np.zeros((codes.shape[0], count), np.uint8)
     first = np.full(count, -1, np.int64)
@@ -95,20 +95,20 @@ def levels_of_groups(codes: Numbers, groups: Numbers, count: int, ladders: Level
             continue
         for column in range(codes.shape[0]):
             if first[group] < 0:
-                found[column, group] = ladders.least[column]
+                found[column, group] = tables.least[column]
             else:
-                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], ladders)
+                found[column, group] = _level(column, codes[column, first[group]], codes[column, row], found[column, group], tables)
         if first[group] < 0:
             first[group] = row
     return found
 
 
 @kernel
-def _level(column: int, one: int, other: int, level: int, ladders: LevelTables) -> int:
+def _level(column: int, one: int, other: int, level: int, tables: LevelTables) -> int:
     """Return the finest level, from a given one upwards, at which two codes have the same label."""
-    size = ladders.sizes[column]
-    place = ladders.starts[column] + level * size
-    while ladders.groups[place + one] != ladders.groups[place + other]:
+    size = tables.sizes[column]
+    place = tables.starts[column] + level * size
+    while tables.groups[place + one] != tables.groups[place + other]:
         level += 1
         place += size
     return level
@@ -124,7 +124,7 @@ def _cost(
     heads: Integers,
     levels: Any,
     least: Any,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> float:
     """Return the cost of adding a row to a group of ``joined`` rows.
@@ -138,15 +138,15 @@ def _cost(
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
-        ladders: The levels.
+        tables: The levels.
         lost: What a row below costs that finds no partner.
     """
     total = float(lost * abs(below - least[group]) * (joined if below < least[group] else 1))
     for column in range(codes.shape[0]):
         head, old = codes[column, heads[group]], levels[group, column]
-        new = _level(column, head, codes[column, row], old, ladders)
-        first, size = ladders.starts[column] + head, ladders.sizes[column]
-        total += float((joined + 1) * ladders.penalties[first + new * size] - joined * ladders.penalties[first + old * size])
+        new = _level(column, head, codes[column, row], old, tables)
+        first, size = tables.starts[column] + head, tables.sizes[column]
+        total += float((joined + 1) * tables.penalties[first + new * size] - joined * tables.penalties[first + old * size])
     return total
 
 
@@ -159,7 +159,7 @@ def matched_rows(
     heads: Integers,
     levels: Any,
     least: Any,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> Integers:
     """Return the person's rows that best match the groups, shape (groups,), as ascending positions.
@@ -174,7 +174,7 @@ def matched_rows(
         heads: Shape (groups,), a row of each.
         levels: Shape (groups, columns), the level of its labels.
         least: Shape (groups,), the fewest rows that hang from one of its rows.
-        ladders: The levels.
+        tables: The levels.
         lost: What a row below costs that finds no partner.
     """
     many, spare = heads.shape[0], rows.shape[0] - heads.shape[0]
@@ -190,7 +190,7 @@ def matched_rows(
     for group in range(many):
         for left in range(spare + 1):
             row = rows[group + left]
-            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, ladders, lost)
+            cost = best[left] + _cost(codes, row, below[row], group, joined, heads, levels, least, tables, lost)
             if left and best[left - 1] <= cost:
                 best[left] = best[left - 1]
             else:
@@ -212,7 +212,7 @@ def _aligned(
     members: Integers,
     sets: Integers,
     persons: Integers,
-    ladders: LevelTables,
+    tables: LevelTables,
     lost: float,
 ) -> tuple[Numbers, Integers]:
     """Return the group of each row and the size of each group.
@@ -232,16 +232,16 @@ def _aligned(
         heads = order[members[first + turns[0]] : members[first + turns[0]] + fewest].copy()
         levels, least = np.zeros((fewest, columns), np.int64), below[heads]
         for column in range(columns):
-            levels[:, column] = ladders.least[column]
+            levels[:, column] = tables.least[column]
         found[heads] = (groups + np.arange(fewest)).astype(np.uint32)
         for joined in range(1, turns.shape[0]):
             member = first + turns[joined]
             mine = order[members[member] : members[member + 1]]
-            chosen = matched_rows(codes, mine, below, joined, heads, levels, least, ladders, lost)
+            chosen = matched_rows(codes, mine, below, joined, heads, levels, least, tables, lost)
             for group in range(fewest):
                 row = mine[chosen[group]]
                 for column in range(columns):
-                    levels[group, column] = _level(column, codes[column, heads[group]], codes[column, row], levels[group, column], ladders)
+                    levels[group, column] = _level(column, codes[column, heads[group]], codes[column, row], levels[group, column], tables)
                 least[group] = min(least[group], below[row])
                 found[row] = groups + group
         sizes[groups : groups + fewest] = persons[place]
@@ -254,7 +254,7 @@ LOST = 1.0
 
 
 def aligned_rows(
-    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, ladders: LevelTables
+    codes: Numbers, below: Integers, owners: tuple[Integers, Integers], ranks: Integers, persons: Integers, tables: LevelTables
 ) -> AlignedRows:
     """Align the rows of the members of each set into groups with one row of each member.
 
@@ -266,7 +266,7 @@ def aligned_rows(
         owners: The set of each row, -1 of one that is left out, and the member of the set; both of shape (rows,).
         ranks: Shape (columns, rows), by which rows of a member are ordered.
         persons: Shape (sets,), members of each set, those without rows too.
-        ladders: The levels of the columns.
+        tables: The levels of the columns.
     """
     sets, members = owners
     rows = np.flatnonzero(sets >= 0)
@@ -277,5 +277,5 @@ def aligned_rows(
     starts = np.append(np.flatnonzero(new_member), len(order))
     begins = np.append(np.flatnonzero(new_set[starts[:-1]]), len(starts) - 1)
     sizes = persons[sets[order[starts[begins[:-1]]]]]
-    found, groups = _aligned(codes, below, order, starts, begins, sizes, ladders, LOST)
+    found, groups = _aligned(codes, below, order, starts, begins, sizes, tables, LOST)
     return AlignedRows(found, groups)

@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 MOST_ROWS = 4
 """Rows that a choice withholds, at most, unless it withholds all."""
 MOST_CHOICES, MOST_ENTRIES = 2_000, 1_000_000
-"""Choices of rows of a person that are tried, and all choices of all persons in one round."""
+"""Choices of rows of a person that are tried, and all choices of all persons in one pass."""
 NONE = -1
 
 

@@ -48,7 +48,7 @@ def test_cuts_save_most_of_what_labels_and_values_cost_together(table: Records, 
 
     plain = Mondrian(columns, k, "ncp", told=label, shares=told.shares.tolist())
     records = [tuple(row) for row in ranks.tolist()]
-    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(Promise(k)), "ncp", told=told)
+    made = partition(ranks.astype(np.uint16), np.ones(len(ranks), np.int64), axes, Rules(Promise(k)), "ncp", cut_prices=told)
     found = sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
     assert found == sorted(sorted(part) for part in plain.classes(records))
     assert set(told.shares.tolist()) <= {0.0, SHARE}
